@@ -1,0 +1,334 @@
+"""What is stored. Names and fields are the storage format: a change needs a new `version` and an upcaster.
+
+An event is a fact in the past tense. Nothing here decides, and nothing here is ever decided again by a rebuild:
+what was matched or forgotten, and by which numbers, is part of the fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from remembrancer.domain.identity import Scope
+
+Actor = Literal["persona", "person", "deep", "import", "system"]
+
+
+class Event(BaseModel):
+    """The body that every event shares. `recorded_at` is given by the store under the head's lock (see `Recorded`)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: ClassVar[int] = 1
+    """Version of the stored form; raise it with an upcaster in `UPCASTERS`."""
+    personal: ClassVar[tuple[str, ...]] = ()
+    """Text fields that are encrypted under the subject's key."""
+    fact: ClassVar[bool] = False
+    """A fact is absorbed in any order and takes the next version of its stream; a decision names the version it saw."""
+
+    id: UUID
+    actor: Actor = "person"
+    request_id: str | None = None
+    turn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event as the store gives it back."""
+
+    event: Event
+    stream: UUID
+    version: int
+    shard: int
+    position: int
+    recorded_at: datetime
+
+
+# -- PersonaMemory ----------------------------------------------------------------------------------------------------
+
+
+class Match(BaseModel):
+    """One memory that counted as used: its numbers are recorded, since a later model or weight would give others (T3)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    memory: UUID
+    score: float
+    similarity: float
+    words: float
+    rank: int
+    recalled: bool = False
+
+
+class Source(BaseModel):
+    """Where a memory was learned (D21)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    chat: str | None = None
+    messages: tuple[str, ...] = ()
+
+
+class MemorySaved(Event):
+    """A memory came into its list."""
+
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    memory: UUID
+    persona: str
+    scope: Scope
+    subject: str
+    text: str
+    day: date
+    until: date | None = None
+    tags: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    pinned: bool = False
+    protected: bool = False
+    source: Source = Source()
+    policy: int = 0
+    created_at: datetime | None = None
+    """Stamps that an import or a move carries over; left out, the moment of recording counts."""
+    updated_at: datetime | None = None
+    last_matched_at: datetime | None = None
+    last_used_day: date | None = None
+    unused_days: int = 0
+    """Days counted before an import or a move (export and import are exact)."""
+
+
+class MemoryEdited(Event):
+    """Text, date, tags or channels were changed. Counts as use; by a person it protects (D11)."""
+
+    personal: ClassVar[tuple[str, ...]] = ("text", "before")
+
+    memory: UUID
+    text: str
+    before: str
+    day: date
+    until: date | None = None
+    tags: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    protects: bool = False
+
+
+class MemoryDeleted(Event):
+    """A memory was taken out of its list by an actor's will; a person's leaves a tombstone (D13)."""
+
+    memory: UUID
+
+
+class ListSearched(Event):
+    """The day tick: a search of this list ran on this UTC day (T4). `hidden` were not part of it (T10, D22, D28).
+
+    Where almost all of a list was hidden, `seen` holds the few that were not, and `hidden` is empty.
+    """
+
+    fact: ClassVar[bool] = True
+
+    day: date
+    hidden: tuple[UUID, ...] = ()
+    seen: tuple[UUID, ...] | None = None
+
+
+class MemoriesMatched(Event):
+    """These memories of the list counted as used in a reply (T3)."""
+
+    fact: ClassVar[bool] = True
+
+    day: date
+    matches: tuple[Match, ...]
+
+
+class MemoryAffirmed(Event):
+    """The same sentence was saved again: no second memory, but a use (D12)."""
+
+    memory: UUID
+    day: date
+    protects: bool = False
+
+
+class MemoryPinned(Event):
+    """A person marked the memory to be sent whole with every reply (R15)."""
+
+    memory: UUID
+    day: date
+
+
+class MemoryUnpinned(Event):
+    """Back among the others, with a counter of 0 (D3)."""
+
+    memory: UUID
+    day: date
+
+
+class MemoryEvicted(Event):
+    """Forgotten to make room (T12)."""
+
+    memory: UUID
+    for_memory: UUID
+    reason: str
+    policy: int = 0
+
+
+class MemoryRestored(Event):
+    """An evicted or deleted memory is back: counter 0, protected (U2)."""
+
+    memory: UUID
+    day: date
+
+
+class TurnRolledBack(Event):
+    """What a turn did to this list was taken back (D14)."""
+
+    removed: tuple[UUID, ...] = ()
+    restored: tuple[UUID, ...] = ()
+    unmatched: Mapping[UUID, date] = {}
+    """Memories that lose this turn's use, with the day of the use before it."""
+    kept: tuple[tuple[UUID, str], ...] = ()
+
+
+class MemoriesCleared(Event):
+    """All unpinned (or all pinned) memories are gone for good, without tombstones (R18)."""
+
+    pinned: bool = False
+    count: int = 0
+
+
+class MemoryMoved(Event):
+    """A memory left this list for another one (R11)."""
+
+    memory: UUID
+    to_persona: str
+    to_scope: Scope
+    to_subject: str
+
+
+class UseRecounted(Event):
+    """What-if, applied: days counted anew (U3)."""
+
+    unused_days: Mapping[UUID, int] = {}
+    day: date
+
+
+class SubjectErased(Event):
+    """The key of the subject is gone; texts read `[erased]` from here on (D24)."""
+
+
+# -- settings -----------------------------------------------------------------------------------------------------------
+
+
+class PersonaDefined(Event):
+    """Standing instructions, name and learn switch of a persona (T16, R17)."""
+
+    personal: ClassVar[tuple[str, ...]] = ("instructions",)
+
+    persona: str
+    name: str
+    instructions: str = ""
+    learns: bool = True
+
+
+class PersonaDeleted(Event):
+    """The persona talks no more; its key and its server memories live on (D25)."""
+
+
+class PersonChanged(Event):
+    """A person's privacy and the personas that do not learn from them (T10, R17)."""
+
+    privacy: Literal["everywhere", "private_chats_only", "nowhere"] = "everywhere"
+    not_learning: tuple[str, ...] = ()
+
+
+class ServerChanged(Event):
+    """A server's settings (T10, T15, R17)."""
+
+    notices: Literal["everyone", "managers", "hidden"] = "everyone"
+    blocklist: tuple[str, ...] = ()
+    personal_memories: bool = True
+    not_learning: tuple[str, ...] = ()
+
+
+class PolicyChanged(Event):
+    """The effective policy of a tenant from here on (SPEC 6), and what of it the tenant itself has set."""
+
+    policy: Mapping[str, Any]
+    own: Mapping[str, Any] = {}
+
+
+# -- Chat ---------------------------------------------------------------------------------------------------------------
+
+
+class ChatStarted(Event):
+    """A chat came into being with its first reply (D31)."""
+
+    chat: str
+    personas: tuple[str, ...]
+    platform: str = "api"
+    server: str | None = None
+    channel: str | None = None
+    users: tuple[str, ...] = ()
+
+
+class Candidate(Match):
+    """One of the best candidates of a search, matched or not: what `why` calls a near miss."""
+
+    matched: bool = False
+
+
+class ListSeen(BaseModel):
+    """A list as one reply saw it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    stream: UUID
+    version: int
+    hidden: tuple[UUID, ...] = ()
+    seen: tuple[UUID, ...] | None = None
+
+
+class ReplySearched(Event):
+    """One reply: who took part, what was in play, what the search found, what was sent (DESIGN 2)."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    attempt: int
+    persona: str
+    users: tuple[str, ...]
+    server: str | None = None
+    channel: str | None = None
+    tags: tuple[str, ...] = ()
+    platform: str = "api"
+    day: date
+    lists: tuple[ListSeen, ...] = ()
+    settings: Mapping[UUID, int] = {}
+    """Versions of the settings streams that were read (tenant, persona, server, persons)."""
+    policy: int = 0
+    renderer: int = 1
+    prefix: tuple[UUID, ...] = ()
+    late: tuple[UUID, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    model: str | None = None
+    threshold: float | None = None
+    search: Literal["ok", "unavailable", "off"] = "ok"
+    reason: str | None = None
+
+
+EVENTS: dict[str, type[Event]] = {
+    cls.__name__: cls
+    for cls in (
+        MemorySaved, MemoryEdited, MemoryDeleted, ListSearched, MemoriesMatched, MemoryAffirmed, MemoryPinned,
+        MemoryUnpinned, MemoryEvicted, MemoryRestored, TurnRolledBack, MemoriesCleared, MemoryMoved, UseRecounted,
+        SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, PolicyChanged, ChatStarted,
+        ReplySearched,
+    )
+}  # fmt: skip
+"""Every event by the name under which it is stored."""
+
+UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""(name, version) -> the same fact in the next version's form. Pure; tested against a stored sample of the old form."""
