@@ -250,7 +250,29 @@ class ServerChanged(Event):
     notices: Literal["everyone", "managers", "hidden"] = "everyone"
     blocklist: tuple[str, ...] = ()
     personal_memories: bool = True
+    private: bool = False
+    """A direct-message pair: privacy of `private_chats_only` is met here."""
     not_learning: tuple[str, ...] = ()
+
+
+class TombstonePlaced(Event):
+    """A person deleted or edited away this sentence: nobody but a person may bring it back (D13)."""
+
+    personal: ClassVar[tuple[str, ...]] = ("sentence",)
+    fact: ClassVar[bool] = True
+
+    list: UUID
+    memory: UUID
+    sentence: str
+
+
+class TombstonesLifted(Event):
+    """A restore lifted one tombstone (`memory`), or a clear all those of a list (R18)."""
+
+    fact: ClassVar[bool] = True
+
+    list: UUID
+    memory: UUID | None = None
 
 
 class PolicyChanged(Event):
@@ -324,8 +346,8 @@ EVENTS: dict[str, type[Event]] = {
     for cls in (
         MemorySaved, MemoryEdited, MemoryDeleted, ListSearched, MemoriesMatched, MemoryAffirmed, MemoryPinned,
         MemoryUnpinned, MemoryEvicted, MemoryRestored, TurnRolledBack, MemoriesCleared, MemoryMoved, UseRecounted,
-        SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, PolicyChanged, ChatStarted,
-        ReplySearched,
+        SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, TombstonePlaced, TombstonesLifted,
+        PolicyChanged, ChatStarted, ReplySearched,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -1,0 +1,114 @@
+"""One memory as its list knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from remembrancer.domain.decay import SearchedDays, rests
+from remembrancer.domain.events import Actor, Source
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.text import folded
+
+MAX_USES = 16
+"""Uses kept one by one so that an undo can take them back; older ones are summed up in `base_day`."""
+
+State = Literal["active", "resting", "expired"]
+
+
+class Use(NamedTuple):
+    """A use that an undo of its turn would take back (D14). `matched_at` is None for an edit or a duplicate save."""
+
+    day: date
+    turn: str | None
+    matched_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory, its stamps and its uses. Everything else (counter, resting, recent) is derived from it at read time."""
+
+    id: UUID
+    text: str
+    created_at: datetime
+    updated_at: datetime
+    actor: Actor
+    base_day: date
+    """The last day of a use that is certain: the save, or uses folded together."""
+    base_days: int = 0
+    """Days counted before `base_day` that an import or a recount carried over."""
+    base_matched_at: datetime | None = None
+    uses: tuple[Use, ...] = ()
+    until: date | None = None
+    tags: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    turn: str | None = None
+    source: Source = Source()
+    protected: bool = False
+    pinned: bool = False
+    frozen: int = 0
+    """The counter at the moment of pinning: while pinned it does not tick (D3)."""
+
+    @property
+    def since(self) -> date:
+        """The day of the last use (D1)."""
+        return max([self.base_day, *(u.day for u in self.uses)])
+
+    @property
+    def last_matched_at(self) -> datetime | None:
+        """When a message last brought it to mind, or None if none ever did."""
+        stamps = [u.matched_at for u in self.uses if u.matched_at is not None]
+        if self.base_matched_at is not None:
+            stamps.append(self.base_matched_at)
+        return max(stamps, default=None)
+
+    @property
+    def folded(self) -> str:
+        """The text as duplicates are compared (D12)."""
+        return folded(self.text)
+
+    def used(self, day: date, turn: str | None, matched_at: datetime | None) -> Memory:
+        """After one more use. The oldest of many are folded into the base, so that a busy memory stays small."""
+        uses = (*self.uses, Use(day, turn, matched_at))
+        if len(uses) <= MAX_USES:
+            return replace(self, uses=uses)
+        oldest, uses = uses[0], uses[1:]
+        return replace(
+            self,
+            uses=uses,
+            base_day=max(self.base_day, oldest.day),
+            base_days=0,
+            base_matched_at=later(self.base_matched_at, oldest.matched_at),
+        )
+
+    def unused_days(self, days: SearchedDays) -> int:
+        """The counter of T1."""
+        if self.pinned:
+            return self.frozen
+        carried = 0 if self.uses else self.base_days
+        return carried + days.unused_days(self.id, self.since)
+
+    def expired(self, today: date) -> bool:
+        """Its `until` has passed (D28)."""
+        return self.until is not None and today > self.until
+
+    def state(self, days: SearchedDays, policy: Policy, today: date) -> State:
+        """Active, resting, or expired (T5, D28)."""
+        if self.expired(today):
+            return "expired"
+        resting = rests(
+            self.unused_days(days),
+            pinned=self.pinned,
+            rest_after_days=policy.rest_after_days,
+            decay_enabled=policy.decay_enabled,
+        )
+        return "resting" if resting else "active"
+
+
+def later(a: datetime | None, b: datetime | None) -> datetime | None:
+    """The later of two stamps, either of which may be missing."""
+    if a is None or b is None:
+        return a or b
+    return max(a, b)

@@ -1,0 +1,31 @@
+"""The policy: every number that a rule leaves to the tenant (SPEC 6), validated in one place."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Policy(BaseModel):
+    """The rules' numbers. Immutable; a change of the effective policy is recorded as `PolicyChanged`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    rest_after_days: int = Field(7, ge=1, le=3650, description="Counted days at which a memory rests (T5).")
+    match_limit: int = Field(3, ge=0, le=10, description="How many memories one message may bring to mind (T3).")
+    match_threshold: float | None = Field(
+        None, ge=-1, le=10, description="Lowest score of a reasonable match; left out, the one measured for the model (D5)."
+    )
+    list_capacity: int = Field(100, ge=1, le=100_000, description="Unpinned memories of a list, desk and drawer (T12).")
+    pin_capacity: int = Field(20, ge=0, le=1_000, description="Pinned memories of a list, on top (R9).")
+    max_characters: int = Field(500, ge=1, le=20_000, description="Unicode code points of a memory (R9, D10).")
+    recent_days: int = Field(7, ge=0, le=3650, description="Days for which a changed text is marked recent (R12).")
+    desk_limit: int = Field(100, ge=0, le=10_000, description="Unpinned active memories sent with a reply (R12).")
+    decay_enabled: bool = Field(True, description="Off: everything counts as active, nothing is forgotten (T11).")
+
+    @model_validator(mode="after")
+    def _finite(self) -> Self:
+        if self.match_threshold is not None and self.match_threshold != self.match_threshold:
+            raise ValueError("match_threshold is not a number")
+        return self
