@@ -1,0 +1,163 @@
+"""The embedded database: a PostgreSQL of our own, for whoever gives no address of a server.
+
+`open_embedded` returns a running server; all processes that open the same data directory share it, and the last one
+that closes stops it. What a process or a server that was killed leaves behind, the next opening puts right.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import psycopg
+
+from remembrancer.domain.errors import Unavailable
+
+if sys.platform == "win32":
+    raise Unavailable(
+        "The embedded database runs on Linux and macOS.",
+        hint="Set REMEMBRANCER_DATABASE_URL to a PostgreSQL server with pgvector, or use WSL.",
+    )
+
+from remembrancer.services.embedded.account import server_account
+from remembrancer.services.embedded.directory import DataDirectory, default_data_dir, explained
+from remembrancer.services.embedded.locks import alone, open_lock, share, try_alone
+from remembrancer.services.embedded.programs import find_programs, within_reach
+from remembrancer.services.embedded.server import PORT, USER, Postmaster, ensure_running, make_cluster, stop
+
+__all__ = ["EmbeddedPostgres", "open_embedded"]
+
+DATABASE = "remembrancer"
+
+
+class EmbeddedPostgres:
+    """A use of the server of one data directory. Closing it, or the end of the process, gives it up."""
+
+    def __init__(self, directory: DataDirectory, sockets: Path, users: int) -> None:
+        self._directory = directory
+        self._sockets = sockets
+        self._users: int | None = users
+        atexit.register(self.close)
+
+    @property
+    def data_dir(self) -> Path:
+        """Where everything lies."""
+        return self._directory.path
+
+    @property
+    def url(self) -> str:
+        """The address of the database `remembrancer`, for psycopg. It holds the password."""
+        return self.url_of(DATABASE)
+
+    def url_of(self, database: str) -> str:
+        """Returns the address of another database of this server."""
+        return _url(self._directory, self._sockets, database)
+
+    def close(self) -> None:
+        """Gives up the use; the last one out stops the server. A second call does nothing."""
+        if self._users is None:
+            return
+        atexit.unregister(self.close)
+        os.close(self._users)
+        self._users = None
+        if self._directory.lock.exists():
+            with alone(self._directory.lock):
+                _stop_if_unused(self._directory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"EmbeddedPostgres({str(self.data_dir)!r})"
+
+
+def open_embedded(data_dir: Path | None = None, *, settings: Mapping[str, str] | None = None) -> EmbeddedPostgres:
+    """Returns the running server of a data directory, which is made on first use.
+
+    Any number of processes may open one directory, also at the same moment: they share one server. A server whose user
+    was killed is taken over; one that was killed itself is started again and recovers. Nothing above the directory is
+    changed.
+
+    Args:
+        data_dir: default: the platform's folder for user data; as root `/var/lib/remembrancer`.
+        settings: parameters of PostgreSQL beside ours, for tests and benchmarks (`fsync=off`); a server that already
+            runs keeps its own.
+
+    Raises:
+        Unavailable: the directory is another user's, holds something else, is out of the server's reach, full, not
+            writable or of another PostgreSQL version, or the server does not start. Nothing is written then.
+    """
+    account = server_account()
+    directory = DataDirectory((data_dir or default_data_dir()).expanduser().absolute(), account)
+    programs = find_programs()
+    with explained(directory.path):
+        directory.refuse_what_is_not_ours()
+        directory.create()
+        with alone(directory.lock) as lock:
+            return _open(directory, programs, lock, settings or {})
+
+
+def _open(directory: DataDirectory, programs: Path, lock: int, settings: Mapping[str, str]) -> EmbeddedPostgres:
+    users = open_lock(directory.users)
+    share(users)
+    try:
+        programs = within_reach(programs, directory.account, directory.path)
+        if not directory.cluster.exists():
+            make_cluster(directory, programs, lock, durable=settings.get("fsync") != "off")
+        running = ensure_running(directory, programs, settings, lambda found: _answers(directory, found))
+        if not _answers(directory, running):
+            raise Unavailable(f"The database server of {directory.path} has started but does not answer.")
+    except BaseException:
+        os.close(users)
+        _stop_if_unused(directory)
+        directory.remove_failed_start()
+        raise
+    return EmbeddedPostgres(directory, running.sockets, users)
+
+
+def _stop_if_unused(directory: DataDirectory) -> None:
+    """Stops the server if no living process uses it; the lock of the directory is held."""
+    users = open_lock(directory.users)
+    try:
+        if try_alone(users):
+            stop(directory)
+    finally:
+        os.close(users)
+
+
+def _answers(directory: DataDirectory, running: Postmaster) -> bool:
+    """Whether the server lets us in; makes our database if a first start was cut off before it did.
+
+    Raises:
+        Unavailable: it does not take our password.
+    """
+    try:
+        psycopg.connect(_url(directory, running.sockets, DATABASE), connect_timeout=10).close()
+    except psycopg.OperationalError as error:
+        if "password authentication failed" in str(error):
+            raise Unavailable(
+                f"The database in {directory.path} does not take the password in {directory.password_file}.",
+                hint="Restore this file from the backup of the data directory.",
+            ) from None
+        if f'database "{DATABASE}" does not exist' not in str(error):
+            return False
+        with psycopg.connect(_url(directory, running.sockets, "postgres"), autocommit=True) as connection:
+            connection.execute(files(__name__).joinpath("create_database.sql").read_bytes())
+    return True
+
+
+def _url(directory: DataDirectory, sockets: Path, database: str) -> str:
+    host = quote(str(sockets), safe="")
+    return f"postgresql://{USER}:{quote(directory.password())}@/{quote(database)}?host={host}&port={PORT}"

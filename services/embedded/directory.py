@@ -1,0 +1,199 @@
+"""The data directory: what lies in it, whose it may be, and what is refused before a byte is written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from remembrancer.domain.errors import Unavailable
+from remembrancer.services.embedded.account import Account
+from remembrancer.services.embedded.programs import MAJOR
+
+OTHER_PLACE = "Choose another data directory, or set REMEMBRANCER_DATABASE_URL."
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """The places in one data directory, and the account of its server."""
+
+    path: Path
+    account: Account
+
+    @property
+    def lock(self) -> Path:
+        """Held alone while the server is made, started or stopped. Its presence says that the directory is ours."""
+        return self.path / "embedded.lock"
+
+    @property
+    def users(self) -> Path:
+        """Shared by every process that uses the server; who can hold it alone is the last one out."""
+        return self.path / "embedded.users"
+
+    @property
+    def alive(self) -> Path:
+        """Held by every process of the server as long as it lives."""
+        return self.path / "embedded.alive"
+
+    @property
+    def cluster(self) -> Path:
+        """PostgreSQL's own data directory; complete as soon as it is there."""
+        return self.path / "postgres"
+
+    @property
+    def unfinished(self) -> Path:
+        """Where a new cluster is made."""
+        return self.path / "postgres-unfinished"
+
+    @property
+    def password_file(self) -> Path:
+        """The password of the database's only user."""
+        return self.path / "password"
+
+    @property
+    def sockets(self) -> Path:
+        """Where the server listens, if that path is short enough for a socket."""
+        return self.path / "run"
+
+    @property
+    def logs(self) -> Path:
+        """The server's log, a file for each day of the week."""
+        return self.path / "log"
+
+    @property
+    def start_log(self) -> Path:
+        """What the server says until it opens its log."""
+        return self.path / "start.log"
+
+    def refuse_what_is_not_ours(self) -> None:
+        """Writes nothing.
+
+        Raises:
+            Unavailable: another user's directory, one that holds other things, one out of the server's reach, or one of
+                another PostgreSQL version.
+        """
+        self._refuse_what_is_out_of_reach()
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise Unavailable(f"{self.path} is a file, not a data directory.", hint=OTHER_PLACE)
+        self._refuse_another_owner(self.path, {os.geteuid(), self.account.uid})
+        with explained(self.path):
+            names = {entry.name for entry in self.path.iterdir()}
+        if names and self.lock.name not in names:
+            raise Unavailable(
+                f"{self.path} is not empty and was not made by Remembrancer (it holds {min(names)}).", hint=OTHER_PLACE
+            )
+        if self.cluster.exists():
+            self._refuse_another_owner(self.cluster, {self.account.uid})
+            self._refuse_another_version()
+
+    def _refuse_what_is_out_of_reach(self) -> None:
+        blocked = self.account.way_blocked_at(self.path)
+        if blocked is None:
+            return
+        who = f"the database's user (id {self.account.uid})" if self.account.switched else "you"
+        raise Unavailable(
+            f"{self.path} is out of reach of {who}: {blocked} does not let it pass.",
+            hint=f"Choose a data directory elsewhere, /var/lib/remembrancer for one, or open the way with "
+            f"`chmod o+x {blocked}`, which Remembrancer does not do by itself."
+            if self.account.switched
+            else OTHER_PLACE,
+        )
+
+    def _refuse_another_owner(self, path: Path, owners: set[int]) -> None:
+        owner = path.stat().st_uid
+        if owner not in owners:
+            raise Unavailable(
+                f"{path} belongs to another user (id {owner}, you are {os.geteuid()}).",
+                hint=f"Run as that user. Otherwise: {OTHER_PLACE[0].lower()}{OTHER_PLACE[1:]}",
+            )
+
+    def _refuse_another_version(self) -> None:
+        with explained(self.path):
+            found = (self.cluster / "PG_VERSION").read_text(encoding="utf-8").strip()
+        if found == str(MAJOR):
+            return
+        newer = found.isdigit() and int(found) > MAJOR
+        raise Unavailable(
+            f"{self.path} was written by PostgreSQL {found}; this installation brings PostgreSQL {MAJOR}.",
+            hint="Install the newer version of Remembrancer that wrote it."
+            if newer
+            else "Export with the version of Remembrancer that wrote it, then import here.",
+        )
+
+    def create(self) -> None:
+        """Makes the directory, private to us; as root the server's group may pass through it."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.account.switched:
+            os.chown(self.path, 0, self.account.gid)
+            self.path.chmod(0o710)
+        elif self.path.stat().st_mode & 0o077:
+            self.path.chmod(0o700)
+
+    def create_for_server(self, folder: Path) -> None:
+        """Makes a folder that the server alone, and root, may enter."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if self.account.switched:
+            os.chown(folder, self.account.uid, self.account.gid)
+
+    def remove_failed_start(self) -> None:
+        """Takes away what a first start left that never had a cluster."""
+        if self.cluster.exists():
+            return
+        for folder in (self.unfinished, self.sockets, self.logs):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in (self.password_file, self.start_log, self.users, self.alive, self.lock):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def password(self) -> str:
+        """Returns the password.
+
+        Raises:
+            Unavailable: the file is gone.
+        """
+        try:
+            return self.password_file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise Unavailable(
+                f"{self.password_file} is missing, so the database in {self.path} cannot be opened.",
+                hint="Restore this file from the backup of the data directory.",
+            ) from None
+
+    def make_password(self) -> str:
+        """Writes a new random password, readable by us alone, in one step; returns it."""
+        password = secrets.token_urlsafe(32)
+        unfinished = self.password_file.with_suffix(".unfinished")
+        unfinished.unlink(missing_ok=True)
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(password)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(self.password_file)
+        return password
+
+
+def default_data_dir() -> Path:
+    """Returns the platform's folder for user data; as root, whose home is private, `/var/lib/remembrancer`."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/remembrancer")
+    return Path(platformdirs.user_data_dir("remembrancer"))
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns what the operating system says about `path` into `Unavailable`."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        message = f"The data directory {path} cannot be used: {error.strerror} ({place})."
+        raise Unavailable(message, hint=OTHER_PLACE) from error
