@@ -32,9 +32,18 @@ class Event(BaseModel):
     """A fact is absorbed in any order and takes the next version of its stream; a decision names the version it saw."""
 
     id: UUID
+    tenant: str
     actor: Actor = "person"
     request_id: str | None = None
     turn: str | None = None
+
+
+class ListEvent(Event):
+    """An event of a list says which list, so that nobody has to look it up."""
+
+    persona: str
+    scope: Scope
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +83,12 @@ class Source(BaseModel):
     messages: tuple[str, ...] = ()
 
 
-class MemorySaved(Event):
+class MemorySaved(ListEvent):
     """A memory came into its list."""
 
     personal: ClassVar[tuple[str, ...]] = ("text",)
 
     memory: UUID
-    persona: str
-    scope: Scope
-    subject: str
     text: str
     day: date
     until: date | None = None
@@ -101,7 +107,7 @@ class MemorySaved(Event):
     """Days counted before an import or a move (export and import are exact)."""
 
 
-class MemoryEdited(Event):
+class MemoryEdited(ListEvent):
     """Text, date, tags or channels were changed. Counts as use; by a person it protects (D11)."""
 
     personal: ClassVar[tuple[str, ...]] = ("text", "before")
@@ -116,13 +122,13 @@ class MemoryEdited(Event):
     protects: bool = False
 
 
-class MemoryDeleted(Event):
+class MemoryDeleted(ListEvent):
     """A memory was taken out of its list by an actor's will; a person's leaves a tombstone (D13)."""
 
     memory: UUID
 
 
-class ListSearched(Event):
+class ListSearched(ListEvent):
     """The day tick: a search of this list ran on this UTC day (T4). `hidden` were not part of it (T10, D22, D28).
 
     Where almost all of a list was hidden, `seen` holds the few that were not, and `hidden` is empty.
@@ -135,7 +141,7 @@ class ListSearched(Event):
     seen: tuple[UUID, ...] | None = None
 
 
-class MemoriesMatched(Event):
+class MemoriesMatched(ListEvent):
     """These memories of the list counted as used in a reply (T3)."""
 
     fact: ClassVar[bool] = True
@@ -144,7 +150,7 @@ class MemoriesMatched(Event):
     matches: tuple[Match, ...]
 
 
-class MemoryAffirmed(Event):
+class MemoryAffirmed(ListEvent):
     """The same sentence was saved again: no second memory, but a use (D12)."""
 
     memory: UUID
@@ -152,21 +158,21 @@ class MemoryAffirmed(Event):
     protects: bool = False
 
 
-class MemoryPinned(Event):
+class MemoryPinned(ListEvent):
     """A person marked the memory to be sent whole with every reply (R15)."""
 
     memory: UUID
     day: date
 
 
-class MemoryUnpinned(Event):
+class MemoryUnpinned(ListEvent):
     """Back among the others, with a counter of 0 (D3)."""
 
     memory: UUID
     day: date
 
 
-class MemoryEvicted(Event):
+class MemoryEvicted(ListEvent):
     """Forgotten to make room (T12)."""
 
     memory: UUID
@@ -175,14 +181,14 @@ class MemoryEvicted(Event):
     policy: int = 0
 
 
-class MemoryRestored(Event):
+class MemoryRestored(ListEvent):
     """An evicted or deleted memory is back: counter 0, protected (U2)."""
 
     memory: UUID
     day: date
 
 
-class TurnRolledBack(Event):
+class TurnRolledBack(ListEvent):
     """What a turn did to this list was taken back (D14)."""
 
     removed: tuple[UUID, ...] = ()
@@ -192,14 +198,14 @@ class TurnRolledBack(Event):
     kept: tuple[tuple[UUID, str], ...] = ()
 
 
-class MemoriesCleared(Event):
+class MemoriesCleared(ListEvent):
     """All unpinned (or all pinned) memories are gone for good, without tombstones (R18)."""
 
     pinned: bool = False
     count: int = 0
 
 
-class MemoryMoved(Event):
+class MemoryMoved(ListEvent):
     """A memory left this list for another one (R11)."""
 
     memory: UUID
@@ -208,7 +214,7 @@ class MemoryMoved(Event):
     to_subject: str
 
 
-class UseRecounted(Event):
+class UseRecounted(ListEvent):
     """What-if, applied: days counted anew (U3)."""
 
     unused_days: Mapping[UUID, int] = {}

@@ -224,6 +224,7 @@ _FOLD: dict[type[e.Event], Callable[[MemoryList, Any, datetime], MemoryList]] = 
 class Context:
     """What a decision needs to know besides the list: who acts, when, under which policy, and how ids are made."""
 
+    tenant: str
     key: ListKey
     actor: e.Actor
     day: date
@@ -246,7 +247,16 @@ class Context:
 
     def stamp(self) -> dict[str, Any]:
         """The fields that every event of this decision shares."""
-        return {"id": self.new_id(), "actor": self.actor, "request_id": self.request_id, "turn": self.turn}
+        return {
+            "id": self.new_id(),
+            "tenant": self.tenant,
+            "persona": self.key.persona,
+            "scope": self.key.scope,
+            "subject": self.key.subject,
+            "actor": self.actor,
+            "request_id": self.request_id,
+            "turn": self.turn,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +307,6 @@ def save(s: MemoryList, new: NewMemory, ctx: Context, *, memory: UUID, make_room
         e.MemorySaved(
             **ctx.stamp(),
             memory=memory,
-            persona=ctx.key.persona,
-            scope=ctx.key.scope,
-            subject=ctx.key.subject,
             text=new.text,
             day=ctx.day,
             until=new.until,
