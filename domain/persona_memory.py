@@ -29,7 +29,7 @@ from remembrancer.domain.eviction import InLine, first_in_line
 from remembrancer.domain.identity import ListKey
 from remembrancer.domain.memory import Memory, Use, later
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.text import check_text, folded
+from remembrancer.domain.text import ERASED, check_text, folded
 
 # -- state ----------------------------------------------------------------------------------------------------------------
 
@@ -59,7 +59,9 @@ class MemoryList:
     def same_text(self, text: str, but: UUID | None = None) -> Memory | None:
         """The memory whose folded text equals this one's (D12)."""
         wanted = folded(text)
-        return next((m for m in self.memories.values() if m.id != but and m.folded == wanted), None)
+        return next(
+            (m for m in self.memories.values() if m.id != but and m.folded == wanted and m.text != ERASED), None
+        )
 
 
 # -- fold -----------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,10 @@ import unicodedata
 from remembrancer.domain.errors import InvalidInput, TextTooLong
 
 
+ERASED = "[erased]"
+"""What a text reads as whose key is gone (D24). It never counts as equal to another text."""
+
+
 def check_text(text: object, max_characters: int) -> str:
     """The text itself, never cut and never normalised, if it can be a memory.
 

@@ -1,0 +1,83 @@
+"""Projection `history`: what happened, in plain sentences, with the text before and after (U1, C30)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from remembrancer.domain import events as e
+from remembrancer.domain.events import Recorded
+from remembrancer.domain.story import LAST, tell
+from remembrancer.projections.queries import queries
+
+_SQL = queries("history")
+
+
+class HistoryProjection:
+    """Writes `history`: a row for each memory that an event names, or one for the event."""
+
+    name = "history"
+
+    def apply(self, conn: Connection[Any], generation: int, events: Sequence[Recorded]) -> None:
+        """Fold a batch. A memory's text where an event does not carry it is taken from its last line."""
+        told = [(r, list(tell(r.event))) for r in events]
+        texts = self._texts(conn, generation, told)
+        rows: list[dict[str, Any]] = []
+        for r, lines in told:
+            ev = r.event
+            if isinstance(ev, e.SubjectErased):
+                conn.execute(_SQL["erase"], {"generation": generation, "shard": r.shard, "list": r.stream})
+                rows = [row for row in rows if row["list"] != r.stream]
+            for n, line in enumerate(lines):
+                last = texts.get(line.memory) if line.memory else None
+                after = last if line.after == LAST else line.after
+                rows.append(
+                    {
+                        "generation": generation,
+                        "shard": r.shard,
+                        "position": r.position,
+                        "n": n,
+                        "tenant": ev.tenant,
+                        "persona": getattr(ev, "persona", ""),
+                        "scope": getattr(ev, "scope", None),
+                        "subject": getattr(ev, "subject", None),
+                        "list": r.stream,
+                        "memory": line.memory,
+                        "turn": ev.turn,
+                        "actor": ev.actor,
+                        "event": type(ev).__name__,
+                        "recorded_at": r.recorded_at,
+                        "sentence": line.sentence,
+                        "before": last if line.before == LAST else line.before,
+                        "after": after,
+                        "data": Jsonb(line.data),
+                    }
+                )
+                if line.memory and (said := after or line.before) and said != LAST:
+                    texts[line.memory] = said
+        if rows:
+            conn.cursor().executemany(_SQL["insert"], rows)
+
+    @staticmethod
+    def _texts(
+        conn: Connection[Any], generation: int, told: Sequence[tuple[Recorded, Sequence[Any]]]
+    ) -> dict[UUID | None, str]:
+        """The last known text of memories that the batch names without it."""
+        wanted: dict[UUID, tuple[int, int]] = {}
+        for r, lines in told:
+            for line in lines:
+                if line.memory and LAST in (line.before, line.after):
+                    wanted.setdefault(line.memory, (r.shard, r.position))
+        if not wanted:
+            return {}
+        params = {
+            "generation": generation,
+            "shards": [shard for shard, _ in wanted.values()],
+            "memories": list(wanted),
+            "positions": [position for _, position in wanted.values()],
+        }
+        return dict(conn.execute(_SQL["texts"], params).fetchall())

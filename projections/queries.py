@@ -1,0 +1,19 @@
+"""SQL lives in `.sql` files beside the code that uses it: each query has a name and a line that says what it is for."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString, cast
+
+_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+
+
+@cache
+def queries(file: str) -> dict[str, LiteralString]:
+    """The queries of `projections/sql/<file>.sql` by name. What stands before the first name is a comment."""
+    text = files("remembrancer.projections").joinpath("sql", f"{file}.sql").read_text(encoding="utf-8")
+    parts = _NAME.split(text)[1:]
+    found = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
+    return cast("dict[str, LiteralString]", found)

@@ -1,0 +1,191 @@
+"""Moves events into tables: batch after batch, many shards at once.
+
+Guarantees. A batch's rows and its checkpoints are one transaction, and the checkpoints move by compare and set, so a
+worker that was stopped past its lease and wakes up again changes nothing. An event that a projection cannot take parks
+its *stream*, visibly, while all others go on; an outage of the database is never taken for that. Checkpoints advance
+over events that a projection ignores, so that whoever waits for a position gets it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+
+from remembrancer.domain.events import Recorded
+from remembrancer.domain.identity import SHARDS
+from remembrancer.projections.projection import Projection
+from remembrancer.projections.queries import queries
+
+log = logging.getLogger("remembrancer.projections")
+_SQL = queries("runner")
+ALL_SHARDS = tuple(range(SHARDS))
+
+
+Row = tuple[int, int, UUID, int, str, bytes, datetime]
+"""An event as it stands in the store: shard, position, stream, version, type, state, recorded_at."""
+
+
+class EventSource(Protocol):
+    """Where the runner gets events from; both inside the transaction of the given connection."""
+
+    def fetch_shards(self, conn: Connection[Any], positions: Mapping[int, int], limit: int) -> Sequence[Row]:
+        """The next stored rows of each shard after its position, at most `limit` a shard, in order."""
+        ...
+
+    def decode(self, conn: Connection[Any], rows: Sequence[Row]) -> list[Recorded]:
+        """The events of stored rows."""
+        ...
+
+
+class Fenced(Exception):
+    """Somebody else has moved a checkpoint meanwhile: the batch is dropped, nothing is lost."""
+
+
+class Parked(NamedTuple):
+    """A stream that a projection has left aside, from which position on, and why."""
+
+    projection: str
+    generation: int
+    shard: int
+    stream: UUID
+    position: int
+    error: str
+
+
+class Runner:
+    """Runs projections over shards; used by the background worker, by tests, and by whoever has to wait."""
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractContextManager[Connection[Any]]],
+        source: EventSource,
+        projections: Sequence[Projection],
+        *,
+        batch: int = 500,
+    ) -> None:
+        self._connect = connect
+        self._source = source
+        self.projections = projections
+        self._batch = batch
+
+    def catch_up(self, shards: Sequence[int] = ALL_SHARDS, *, projections: Sequence[str] | None = None) -> int:
+        """Project all that there is now. Returns the number of events that were read."""
+        done = 0
+        for projection in self.projections:
+            if projections is None or projection.name in projections:
+                while n := self.run_batch(projection, shards):
+                    done += n
+        return done
+
+    def run_batch(self, projection: Projection, shards: Sequence[int] = ALL_SHARDS) -> int:
+        """Project one batch of the live generation. Returns the number of events read; 0 if there was nothing to do
+        or another worker was faster."""
+        with self._connect() as conn:
+            live = conn.execute(_SQL["live"], {"projection": projection.name}).fetchone()
+            if live is None:
+                return 0
+            return self.run_generation(conn, projection, live[0], shards)
+
+    def run_generation(
+        self, conn: Connection[Any], projection: Projection, generation: int, shards: Sequence[int]
+    ) -> int:
+        """The same for a generation that may not be live yet."""
+        at = {"projection": projection.name, "generation": generation}
+        found = conn.execute(_SQL["checkpoints"], at | {"shards": list(shards)}).fetchall()
+        behind = {shard: position for shard, position, head in found if position < head}
+        if not behind:
+            return 0
+        limit = max(1, self._batch // len(behind)) if len(behind) < self._batch else 1
+        stored = self._source.fetch_shards(conn, behind, limit)
+        if not stored:
+            return 0
+        new = {row[0]: row[1] for row in stored}
+        parked = {row[0] for row in conn.execute(_SQL["parked"], at | {"shards": list(behind)})}
+        try:
+            with conn.transaction():
+                self._advance(conn, at, behind, new)
+                taken = [row for row in stored if row[2] not in parked]
+                projection.apply(conn, generation, self._source.decode(conn, taken))
+        except Fenced:
+            return 0
+        except psycopg.OperationalError:
+            raise
+        except Exception:
+            log.exception("Projection %s failed on a batch; looking for the stream that it cannot take.", projection.name)
+            self._one_by_one(conn, projection, at, behind, new, stored, parked)
+        return len(stored)
+
+    def _one_by_one(
+        self,
+        conn: Connection[Any],
+        projection: Projection,
+        at: dict[str, Any],
+        old: Mapping[int, int],
+        new: Mapping[int, int],
+        stored: Sequence[Row],
+        parked: set[UUID],
+    ) -> None:
+        """The batch again, each stream in a savepoint of its own: those that fail are parked."""
+        streams: dict[UUID, list[Row]] = {}
+        for row in stored:
+            if row[2] not in parked:
+                streams.setdefault(row[2], []).append(row)
+        try:
+            with conn.transaction():
+                self._advance(conn, at, old, new)
+                for stream, rows in streams.items():
+                    try:
+                        with conn.transaction():
+                            projection.apply(conn, at["generation"], self._source.decode(conn, rows))
+                    except psycopg.OperationalError:
+                        raise
+                    except Exception as error:
+                        log.error("Stream %s is parked in projection %s: %s", stream, projection.name, error)
+                        where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
+                        said = f"{type(error).__name__}: {error}".replace("\x00", "")[:500]
+                        conn.execute(_SQL["park"], at | where | {"error": said})
+        except Fenced:
+            return
+
+    @staticmethod
+    def _advance(conn: Connection[Any], at: dict[str, Any], old: Mapping[int, int], new: Mapping[int, int]) -> None:
+        shards = sorted(new)
+        moved = conn.execute(
+            _SQL["advance"], at | {"shards": shards, "old": [old[s] for s in shards], "new": [new[s] for s in shards]}
+        )
+        if moved.rowcount != len(shards):
+            raise Fenced
+
+    def parked(self) -> list[Parked]:
+        """All parked streams, the oldest first."""
+        with self._connect() as conn:
+            return [Parked(*row[:6]) for row in conn.execute(_SQL["all_parked"]).fetchall()]
+
+    def repair(self, parked: Parked) -> None:
+        """Take up a parked stream again, from where it was parked to its projection's checkpoint.
+
+        Raises:
+            Exception: whatever the projection raises; the stream stays parked then.
+        """
+        projection = next(p for p in self.projections if p.name == parked.projection)
+        at = {"projection": parked.projection, "generation": parked.generation}
+        with self._connect() as conn, conn.transaction():
+            found = conn.execute(_SQL["lock_checkpoint"], at | {"shard": parked.shard}).fetchone()
+            if found is None:
+                return
+            position, upto = parked.position - 1, found[0]
+            while position < upto:
+                rows = self._source.fetch_shards(conn, {parked.shard: position}, self._batch)
+                if not rows:
+                    break
+                mine = [row for row in rows if row[2] == parked.stream and row[1] <= upto]
+                projection.apply(conn, parked.generation, self._source.decode(conn, mine))
+                position = rows[-1][1]
+            conn.execute(_SQL["unpark"], at | {"shard": parked.shard, "stream": parked.stream})

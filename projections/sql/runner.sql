@@ -1,0 +1,83 @@
+-- What the runner needs to share shards, read events and move checkpoints.
+
+-- name: live
+-- The live generation of a projection.
+SELECT generation FROM remembrancer.generation WHERE projection = %(projection)s AND live
+
+-- name: checkpoints
+-- How far a projection has come, on the shards of these slots, and how far it can go.
+SELECT c.shard, c.position, h.position
+FROM remembrancer.checkpoint c JOIN remembrancer.head h ON h.shard = c.shard
+WHERE c.projection = %(projection)s AND c.generation = %(generation)s AND c.shard = ANY (%(shards)s)
+
+-- name: advance
+-- Compare and set: moves the checkpoints only where nobody else has moved them. The caller counts the rows.
+UPDATE remembrancer.checkpoint c SET position = p.new
+FROM unnest(%(shards)s::int2[], %(old)s::int8[], %(new)s::int8[]) AS p (shard, old, new)
+WHERE c.projection = %(projection)s AND c.generation = %(generation)s AND c.shard = p.shard AND c.position = p.old
+
+-- name: parked
+-- Streams of these shards whose events this projection leaves aside.
+SELECT stream FROM remembrancer.parked
+WHERE projection = %(projection)s AND generation = %(generation)s AND shard = ANY (%(shards)s)
+
+-- name: park
+INSERT INTO remembrancer.parked (projection, generation, shard, stream, position, error)
+VALUES (%(projection)s, %(generation)s, %(shard)s, %(stream)s, %(position)s, %(error)s)
+ON CONFLICT (projection, generation, shard, stream) DO NOTHING
+
+-- name: all_parked
+SELECT projection, generation, shard, stream, position, error, parked_at FROM remembrancer.parked ORDER BY parked_at
+
+-- name: unpark
+DELETE FROM remembrancer.parked
+WHERE projection = %(projection)s AND generation = %(generation)s AND shard = %(shard)s AND stream = %(stream)s
+
+-- name: heartbeat
+-- A worker is alive; others that have not said so for a while are forgotten. By the database's clock alone.
+WITH alive AS (
+  INSERT INTO remembrancer.worker (worker, heartbeat_at) VALUES (%(worker)s, clock_timestamp())
+  ON CONFLICT (worker) DO UPDATE SET heartbeat_at = excluded.heartbeat_at
+)
+DELETE FROM remembrancer.worker
+WHERE worker <> %(worker)s AND heartbeat_at < clock_timestamp() - make_interval(secs => %(lease_seconds)s)
+
+-- name: release
+-- Give back what is over a fair share, so that a new worker gets some.
+UPDATE remembrancer.lease SET worker = NULL
+WHERE slot IN (
+  SELECT slot FROM remembrancer.lease WHERE worker = %(worker)s ORDER BY slot
+  OFFSET (SELECT ceil((SELECT count(*) FROM remembrancer.lease)::numeric / greatest(1, count(*))) FROM remembrancer.worker)
+)
+
+-- name: take
+-- Take free slots, and those of workers that are gone, up to a fair share.
+UPDATE remembrancer.lease SET worker = %(worker)s
+WHERE slot IN (
+  SELECT l.slot FROM remembrancer.lease l LEFT JOIN remembrancer.worker w ON w.worker = l.worker
+  WHERE w.worker IS NULL
+  ORDER BY l.slot
+  LIMIT greatest(0, (SELECT ceil((SELECT count(*) FROM remembrancer.lease)::numeric / greatest(1, count(*))) FROM remembrancer.worker)
+                  - (SELECT count(*) FROM remembrancer.lease WHERE worker = %(worker)s))
+  FOR UPDATE OF l SKIP LOCKED
+)
+
+-- name: mine
+SELECT slot FROM remembrancer.lease WHERE worker = %(worker)s ORDER BY slot
+
+-- name: leave
+-- A worker that ends well hands its slots back at once.
+WITH gone AS (DELETE FROM remembrancer.worker WHERE worker = %(worker)s)
+UPDATE remembrancer.lease SET worker = NULL WHERE worker = %(worker)s
+
+-- name: lock_checkpoint
+-- Holds a shard's checkpoint, so that no batch runs while a parked stream catches up.
+SELECT position FROM remembrancer.checkpoint
+WHERE projection = %(projection)s AND generation = %(generation)s AND shard = %(shard)s FOR UPDATE
+
+-- name: reached
+-- Which of these positions the read model has reached, in the live generation.
+SELECT p.shard FROM unnest(%(shards)s::int2[], %(positions)s::int8[]) AS p (shard, position)
+JOIN remembrancer.generation g ON g.projection = %(projection)s AND g.live
+JOIN remembrancer.checkpoint c
+  ON c.projection = g.projection AND c.generation = g.generation AND c.shard = p.shard AND c.position < p.position

@@ -1,0 +1,106 @@
+"""The background worker: holds leases on shards, projects them, sleeps until woken.
+
+Leases only share the work between processes; they are judged by the database's clock, with one heartbeat a worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+from psycopg_pool import PoolTimeout
+
+from remembrancer.domain.identity import SHARDS
+from remembrancer.projections.queries import queries
+from remembrancer.projections.runner import Runner
+
+log = logging.getLogger("remembrancer.projections")
+_SQL = queries("runner")
+SLOTS = 16
+POLL_SECONDS = 1.0
+"""A lost signal costs at most this much."""
+
+
+def shards_of(slots: Sequence[int]) -> list[int]:
+    """The shards of some slots: neighbours, so that a slot is a range."""
+    width = SHARDS // SLOTS
+    return [shard for slot in slots for shard in range(slot * width, (slot + 1) * width)]
+
+
+class Worker:
+    """One thread of one process. `wait` is the signal's wait: True when something was appended, False on time-out."""
+
+    def __init__(
+        self,
+        worker: UUID,
+        connect: Callable[[], AbstractContextManager[Connection[Any]]],
+        runner: Runner,
+        wait: Callable[[float], bool],
+        *,
+        chores: Sequence[Callable[[], None]] = (),
+        lease_seconds: float = 10.0,
+    ) -> None:
+        self.worker = worker
+        self._connect = connect
+        self._runner = runner
+        self._wait = wait
+        self._chores = chores
+        self._lease_seconds = lease_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="remembrancer-projector", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work in the background."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Finish the batch at hand, hand the leases back."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def _loop(self) -> None:
+        shards: list[int] = []
+        leased_until = 0.0
+        pause = 0.05
+        while not self._stop.is_set():
+            try:
+                if time.monotonic() >= leased_until:
+                    shards = self.lease()
+                    leased_until = time.monotonic() + self._lease_seconds / 3
+                if shards:
+                    self._runner.catch_up(shards)
+                for chore in self._chores:
+                    chore()
+                pause = 0.05
+                if not self._stop.is_set():
+                    self._wait(POLL_SECONDS)
+            except (psycopg.OperationalError, PoolTimeout) as error:
+                log.warning("The projections pause: the database is not there (%s).", str(error).splitlines()[0])
+                self._stop.wait(pause)
+                pause = min(2.0, pause * 2)
+            except Exception:
+                log.exception("The projections stumble and go on.")
+                self._stop.wait(pause)
+                pause = min(2.0, pause * 2)
+        try:
+            with self._connect() as conn:
+                conn.execute(_SQL["leave"], {"worker": self.worker})
+        except Exception:
+            log.debug("The leases were not handed back; they run out by themselves.")
+
+    def lease(self) -> list[int]:
+        """Say that this worker is alive; give back what is too much, take what is free. Returns the shards held."""
+        me = {"worker": self.worker, "lease_seconds": self._lease_seconds}
+        with self._connect() as conn:
+            conn.execute(_SQL["heartbeat"], me)
+            conn.execute(_SQL["release"], me)
+            conn.execute(_SQL["take"], me)
+            return shards_of([row[0] for row in conn.execute(_SQL["mine"], me)])
