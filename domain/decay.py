@@ -81,6 +81,13 @@ class SearchedDays:
         """Would recording this search change anything? A reply that would not need not record it."""
         return self.searched(day, out) is not self
 
+    def seen_from(self, day: date, memory: UUID) -> SearchedDays:
+        """From `day` on the memory was away, not hidden: searches that name only whom they saw count for it (D14)."""
+        off = {
+            d: LeftOut(out.ids | {memory}, True) if out.all_but and d >= day else out for d, out in self.off.items()
+        }
+        return SearchedDays(self.days, off)
+
     def __contains__(self, day: object) -> bool:
         i = bisect_left(self.days, day)  # type: ignore[type-var]
         return i < len(self.days) and self.days[i] == day

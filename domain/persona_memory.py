@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from remembrancer.domain import events as e
-from remembrancer.domain.decay import SearchedDays, left_out
+from remembrancer.domain.decay import NOBODY, SearchedDays, left_out
 from remembrancer.domain.errors import (
     IsPinned,
     ListFull,
@@ -34,14 +34,23 @@ from remembrancer.domain.text import ERASED, check_text, folded
 # -- state ----------------------------------------------------------------------------------------------------------------
 
 
+class Gone(NamedTuple):
+    """A memory that was evicted, deleted or moved: what a restore or an undo brings back."""
+
+    memory: Memory
+    turn: str | None
+    """The turn that did it and would bring it back; None if a person did (D14)."""
+    away_from: date
+    """The first day whose searches did not see it because it was away, not because it was hidden."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryList:
     """What the events of one list add up to."""
 
     memories: Mapping[UUID, Memory] = field(default_factory=dict)
     days: SearchedDays = SearchedDays()
-    gone: Mapping[UUID, tuple[Memory, str | None]] = field(default_factory=dict)
-    """Evicted or deleted, with the turn that did it: what a restore or an undo brings back."""
+    gone: Mapping[UUID, Gone] = field(default_factory=dict)
     cleared: bool = False
     """The unpinned ones were cleared and nothing has come since: the pinned ones may be asked about (R18)."""
     erased: bool = False
@@ -84,7 +93,7 @@ def _saved(s: MemoryList, ev: e.MemorySaved, at: datetime) -> MemoryList:
         created_at=ev.created_at or at,
         updated_at=ev.updated_at or ev.created_at or at,
         actor=ev.actor,
-        base_day=ev.last_used_day or ev.day,
+        base_day=ev.day,
         base_days=ev.unused_days,
         base_matched_at=ev.last_matched_at,
         until=ev.until,
@@ -116,7 +125,7 @@ def _edited(s: MemoryList, ev: e.MemoryEdited, at: datetime) -> MemoryList:
 
 def _use(m: Memory, ev: e.Event, day: date, matched_at: datetime | None = None) -> Memory:
     """A use by a turn can be taken back one day; one by a person cannot, and needs no keeping (D14)."""
-    if ev.turn is not None:
+    if ev.turn is not None and (matched_at is not None or ev.actor != "person"):
         return m.used(day, ev.turn, matched_at)
     return replace(m, base_day=max(m.base_day, day), base_days=0, base_matched_at=later(m.base_matched_at, matched_at))
 
@@ -128,10 +137,16 @@ def _affirmed(s: MemoryList, ev: e.MemoryAffirmed, at: datetime) -> MemoryList:
 
 
 def _matched(s: MemoryList, ev: e.MemoriesMatched, at: datetime) -> MemoryList:
-    changed = {
-        m.id: _use(m, ev, ev.day, at) for match in ev.matches if (m := s.memories.get(match.memory)) is not None
-    }
-    return replace(s, memories={**s.memories, **changed}) if changed else s
+    return _each(s, [match.memory for match in ev.matches], lambda m: _use(m, ev, ev.day, at))
+
+
+def _each(s: MemoryList, ids: Collection[UUID], change: Callable[[Memory], Memory]) -> MemoryList:
+    """Change those of these memories that are here, or were and may come back."""
+    here = {k: change(s.memories[k]) for k in ids if k in s.memories}
+    away = {k: s.gone[k]._replace(memory=change(s.gone[k].memory)) for k in ids if k in s.gone}
+    if not here and not away:
+        return s
+    return replace(s, memories={**s.memories, **here}, gone={**s.gone, **away})
 
 
 def _searched(s: MemoryList, ev: e.ListSearched, at: datetime) -> MemoryList:
@@ -156,34 +171,42 @@ def _gone(s: MemoryList, ev: e.MemoryEvicted | e.MemoryDeleted | e.MemoryMoved, 
     if (m := s.memories.get(ev.memory)) is None:
         return s
     rest = {k: v for k, v in s.memories.items() if k != m.id}
-    return replace(s, memories=rest, gone={**s.gone, m.id: (m, ev.turn)})
+    today = at.date()
+    hidden_today = m.id in s.days.off.get(today, NOBODY)
+    turn = None if ev.actor == "person" else ev.turn
+    gone = Gone(m, turn, today + timedelta(days=1) if hidden_today else today)
+    return replace(s, memories=rest, gone={**s.gone, m.id: gone})
 
 
 def _restored(s: MemoryList, ev: e.MemoryRestored, at: datetime) -> MemoryList:
     if ev.memory not in s.gone:
         return s
-    m, _ = s.gone[ev.memory]
+    m = s.gone[ev.memory].memory
     gone = {k: v for k, v in s.gone.items() if k != m.id}
     m = replace(m, base_day=max(m.base_day, ev.day), base_days=0, protected=True, pinned=False, frozen=0)
     return _put(s, m, gone=gone, cleared=False)
 
 
 def _rolled_back(s: MemoryList, ev: e.TurnRolledBack, at: datetime) -> MemoryList:
-    gone, memories = dict(s.gone), {k: v for k, v in s.memories.items() if k not in ev.removed}
+    gone = {k: v for k, v in s.gone.items() if k not in ev.removed}
+    memories, days = {k: v for k, v in s.memories.items() if k not in ev.removed}, s.days
     for k in ev.restored:
         if k in gone:
-            memories[k] = gone.pop(k)[0]
-    for k, day in ev.unmatched.items():
-        if k in memories:
-            m = memories[k]
-            uses = tuple(u for u in m.uses if u.turn != ev.turn)
-            memories[k] = replace(m, uses=uses, base_day=m.base_day if uses else day)
-    return replace(s, memories=memories, gone=gone, cleared=False)
+            back = gone.pop(k)
+            memories[k] = back.memory
+            days = days.seen_from(back.away_from, k)
+    s = replace(s, memories=memories, gone=gone, days=days, cleared=False)
+
+    def without(m: Memory) -> Memory:
+        uses = tuple(u for u in m.uses if u.turn != ev.turn)
+        return replace(m, uses=uses, base_day=min(m.base_day, ev.unmatched[m.id]))
+
+    return _each(s, ev.unmatched, without)
 
 
 def _cleared(s: MemoryList, ev: e.MemoriesCleared, at: datetime) -> MemoryList:
     memories = {k: m for k, m in s.memories.items() if m.pinned is not ev.pinned}
-    gone = {k: (m, t) for k, (m, t) in s.gone.items() if m.pinned is not ev.pinned}
+    gone = {k: v for k, v in s.gone.items() if v.memory.pinned is not ev.pinned}
     return replace(s, memories=memories, gone=gone, cleared=not ev.pinned)
 
 
@@ -564,6 +587,7 @@ def _only_a_person(ctx: Context, what: str) -> None:
 __all__ = [
     "KEEP",
     "Context",
+    "Gone",
     "Keep",
     "MemoryList",
     "NewMemory",
