@@ -14,7 +14,8 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = ("domain", "projections", "services")
-NOT_SHIPPED = {".md", ".pyc"}
+NOT_SHIPPED = {".md"}
+LEFTOVERS = shutil.ignore_patterns("__pycache__", ".*")
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("wheel")]
 
@@ -45,13 +46,20 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as a release makes it, by way of the source distribution, from a copy of this checkout."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this checkout without what tools and earlier builds left in it."""
+    source = tmp_path_factory.mktemp("source")
     for name in PACKAGES:
-        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(CHECKOUT / name, source / name, ignore=LEFTOVERS)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, source / name)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as a release makes it: by way of the source distribution."""
+    built = tmp_path_factory.mktemp("built")
     run(sys.executable, "-m", "build", "--outdir", built, source, cwd=built)
     (path,) = built.glob("remembrancer-*.whl")
     return path
@@ -66,11 +74,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "bin"
 
 
-def test_the_wheel_holds_every_file_of_the_three_packages_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_three_packages_and_nothing_else(source: Path, wheel: Path) -> None:
     expected = {
-        f"remembrancer/{path.relative_to(CHECKOUT).as_posix()}"
+        f"remembrancer/{path.relative_to(source).as_posix()}"
         for name in PACKAGES
-        for path in (CHECKOUT / name).rglob("*")
+        for path in (source / name).rglob("*")
         if path.is_file() and path.suffix not in NOT_SHIPPED
     }
     names = set(zipfile.ZipFile(wheel).namelist())
