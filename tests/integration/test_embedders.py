@@ -182,13 +182,8 @@ class TestAnEndpoint:
         vectors = endpoint.embed_passages(texts, timeout=10)
         assert [len(request.texts) for request in server.requests] == [64, 64, 22]
         assert all(vector @ server.vector_of(text) > 1 for vector, text in zip(vectors, texts, strict=True))
-        assert [int(np.argmax([v @ server.vector_of(t) for v in vectors])) for t in texts[::37]] == [
-            0,
-            37,
-            74,
-            111,
-            148,
-        ]
+        for n in (0, 63, 64, 149):
+            assert np.argmax([vector @ server.vector_of(texts[n]) for vector in vectors]) == n
 
     def test_an_answer_in_another_order_is_put_in_order_by_its_index(self, endpoint: Embedder, server: FakeOpenAI):
         expected = endpoint.embed_passages(FIVE, timeout=5)
