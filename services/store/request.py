@@ -1,0 +1,63 @@
+"""What makes a command happen once: its request id, a fingerprint of its body, and the answer it was given (D19)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from remembrancer.domain.identity import Subject
+from remembrancer.services.store.keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One command of one tenant.
+
+    Args:
+        tenant: whose command; the same id of another tenant is another request.
+        shard: where its row is kept, the same for every repetition: fixed by the verb and what it is about.
+        request_id: the caller's; left out, one is made, so that a commit in doubt can be tried again safely.
+        verb: an id belongs to one verb.
+        fingerprint: of the body, see `fingerprint`; an id belongs to one body.
+        owners: whose texts are in the answer; it is sealed under their key.
+    """
+
+    tenant: str
+    shard: int
+    request_id: str | None = None
+    verb: str = ""
+    fingerprint: str = ""
+    owners: tuple[Subject, ...] = ()
+    key: str = field(init=False)
+    """The name of its row: no given id can be equal to a made one."""
+
+    def __post_init__(self) -> None:
+        made = f"made/{uuid4()}" if self.request_id is None else f"given/{self.request_id}"
+        object.__setattr__(self, "key", made)
+
+    def authenticated(self, key: Key | None) -> bytes:
+        """The fingerprint as it is stored: so that nobody can try texts against it once the key is gone."""
+        return key.authenticate(self.fingerprint.encode()) if key else self.fingerprint.encode()
+
+
+def fingerprint(body: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of a command's body as canonical JSON, its `request_id` left out.
+
+    Two bodies have the same fingerprint if they are equal as JSON, in whatever order their fields come.
+    """
+    kept = {name: value for name, value in body.items() if name != "request_id"}
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    return hashlib.sha256(orjson.dumps(kept, option=options, default=_plain)).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, tuple | list):
+        return list(value)
+    return str(value)

@@ -1,0 +1,1 @@
+SELECT to_regclass('remembrancer.migration') IS NOT NULL

@@ -1,0 +1,1 @@
+SELECT position FROM remembrancer.head WHERE shard = %s::int2

@@ -1,0 +1,1 @@
+INSERT INTO remembrancer.migration (name) VALUES (%s::text)
