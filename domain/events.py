@@ -345,6 +345,8 @@ class ReplySearched(Event):
     threshold: float | None = None
     search: Literal["ok", "unavailable", "off"] = "ok"
     reason: str | None = None
+    memory: bool = True
+    """False in a challenge chat: no memory at all is read or written (R17)."""
 
 
 EVENTS: dict[str, type[Event]] = {

@@ -57,6 +57,11 @@ class Memory:
         return max([self.base_day, *(u.day for u in self.uses)])
 
     @property
+    def carried(self) -> int:
+        """Days counted before `base_day`, until a use on that day or after it."""
+        return 0 if any(u.day >= self.base_day for u in self.uses) else self.base_days
+
+    @property
     def last_matched_at(self) -> datetime | None:
         """When a message last brought it to mind, or None if none ever did."""
         stamps = [u.matched_at for u in self.uses if u.matched_at is not None]
@@ -74,21 +79,22 @@ class Memory:
         uses = (*self.uses, Use(day, turn, matched_at))
         if len(uses) <= MAX_USES:
             return replace(self, uses=uses)
-        oldest, uses = uses[0], uses[1:]
+        return replace(self, uses=uses[1:]).used_for_good(uses[0].day, uses[0].matched_at)
+
+    def used_for_good(self, day: date, matched_at: datetime | None) -> Memory:
+        """After a use that nothing takes back. One that comes late, of a day before the base, changes no counter."""
         return replace(
             self,
-            uses=uses,
-            base_day=max(self.base_day, oldest.day),
-            base_days=0,
-            base_matched_at=later(self.base_matched_at, oldest.matched_at),
+            base_day=max(self.base_day, day),
+            base_days=0 if day >= self.base_day else self.base_days,
+            base_matched_at=later(self.base_matched_at, matched_at),
         )
 
     def unused_days(self, days: SearchedDays) -> int:
         """The counter of T1."""
         if self.pinned:
             return self.frozen
-        carried = 0 if self.uses else self.base_days
-        return carried + days.unused_days(self.id, self.since)
+        return self.carried + days.unused_days(self.id, self.since)
 
     def expired(self, today: date) -> bool:
         """Its `until` has passed (D28)."""

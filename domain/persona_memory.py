@@ -27,7 +27,7 @@ from remembrancer.domain.errors import (
 )
 from remembrancer.domain.eviction import InLine, first_in_line
 from remembrancer.domain.identity import ListKey
-from remembrancer.domain.memory import Memory, Use, later
+from remembrancer.domain.memory import Memory, Use
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.text import ERASED, check_text, folded
 
@@ -125,9 +125,11 @@ def _edited(s: MemoryList, ev: e.MemoryEdited, at: datetime) -> MemoryList:
 
 def _use(m: Memory, ev: e.Event, day: date, matched_at: datetime | None = None) -> Memory:
     """A use by a turn can be taken back one day; one by a person cannot, and needs no keeping (D14)."""
+    if m.frozen:
+        m = replace(m, frozen=0)
     if ev.turn is not None and (matched_at is not None or ev.actor != "person"):
         return m.used(day, ev.turn, matched_at)
-    return replace(m, base_day=max(m.base_day, day), base_days=0, base_matched_at=later(m.base_matched_at, matched_at))
+    return m.used_for_good(day, matched_at)
 
 
 def _affirmed(s: MemoryList, ev: e.MemoryAffirmed, at: datetime) -> MemoryList:

@@ -27,9 +27,9 @@ class Line(NamedTuple):
     pinned: bool
 
 
-def _item(line: Line) -> str:
+def _item(line: Line, mark: str = "-") -> str:
     until = "" if line.until is None else f" (until {line.until.day} {_MONTHS[line.until.month - 1]} {line.until.year})"
-    return "- " + line.text.replace("\n", "\n  ") + until
+    return f"{mark} " + line.text.replace("\n", "\n  ") + until
 
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -46,15 +46,21 @@ def _heading(key: ListKey) -> str:
             return f"## {key.subject}"
 
 
+def in_print_order(desk: Sequence[Sequence[UUID]], lines: Mapping[UUID, Line]) -> list[UUID]:
+    """The desk as it is printed and numbered: pinned memories first, then the others, list by list."""
+    return [i for pinned in (True, False) for ids in desk for i in ids if lines[i].pinned is pinned]
+
+
 def render_prefix(
     instructions: str, desk: Sequence[tuple[ListKey, Sequence[UUID]]], lines: Mapping[UUID, Line]
 ) -> str:
-    """The beginning of the prompt: standing instructions, then pinned memories, then the others, list by list."""
+    """The beginning of the prompt: standing instructions, then the desk, numbered in the order of `in_print_order`."""
     blocks = [instructions.rstrip()] if instructions.strip() else []
+    number = {i: n for n, i in enumerate(in_print_order([ids for _, ids in desk], lines), start=1)}
     memories: list[str] = []
     for pinned in (True, False):
         for key, ids in desk:
-            items = [_item(lines[i]) for i in ids if lines[i].pinned is pinned]
+            items = [_item(lines[i], f"{number[i]}.") for i in ids if lines[i].pinned is pinned]
             if items:
                 heading = _heading(key) + (", to be kept in mind always" if pinned else "")
                 memories.append("\n".join([heading, *items]))
@@ -63,13 +69,15 @@ def render_prefix(
     return "\n\n".join(blocks)
 
 
-def render_late(recalled: Sequence[Line], recent: Sequence[Line]) -> str:
-    """The block near the end: what the newest message brought to mind, and what is new or changed (R12)."""
+def render_late(recalled: Sequence[Line], recent: Sequence[int], recent_days: int) -> str:
+    """The block near the end: what the newest message brought to mind, and which numbers of the desk are new or changed
+    (R12). No text of the desk stands here again (C11)."""
     blocks = []
     if recalled:
         blocks.append("\n".join(["# What this message brings to mind", *map(_item, recalled)]))
     if recent:
-        blocks.append("\n".join(["# Learned or changed recently", *map(_item, recent)]))
+        numbers = ", ".join(map(str, recent))
+        blocks.append(f"# Recent\nNew or changed in the last {recent_days} days: {numbers}")
     return "\n\n".join(blocks)
 
 

@@ -90,7 +90,7 @@ def tell(ev: e.Event) -> Iterator[Told]:
         case e.SubjectErased():
             yield Told(None, "Everything of this subject was erased.")
         case e.ReplySearched():
-            yield Told(None, _reply(ev), data={"search": ev.search, "attempt": ev.attempt, "chat": ev.chat})
+            yield Told(None, _reply(ev), data=played(ev))
         case e.PersonaDefined():
             switch = "" if ev.learns else " It does not learn from chat."
             yield Told(None, f"{who} set the persona's standing instructions.{switch}", None, ev.instructions)
@@ -109,3 +109,11 @@ def _reply(ev: e.ReplySearched) -> str:
         case _:
             found = f"nothing was searched: {ev.reason}"
     return f"A reply to {', '.join(ev.users) or 'nobody'} with {len(ev.prefix)} memories on the desk; {found}."
+
+
+def played(ev: e.ReplySearched) -> dict[str, Any]:
+    """What a later command of the same turn asks for: who took part, where, and how the search went."""
+    return {
+        "search": ev.search, "attempt": ev.attempt, "chat": ev.chat, "users": list(ev.users), "server": ev.server,
+        "channel": ev.channel, "memory": ev.memory,
+    }  # fmt: skip

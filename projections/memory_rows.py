@@ -79,7 +79,7 @@ def use_row(m: Memory) -> dict[str, Any]:
     return {
         "id": m.id,
         "since": m.since,
-        "carried": 0 if m.uses else m.base_days,
+        "carried": m.carried,
         "pinned": m.pinned,
         "frozen": m.frozen,
         "protected": m.protected,

@@ -10,10 +10,15 @@ from typing import LiteralString, cast
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
 
-@cache
 def queries(file: str) -> dict[str, LiteralString]:
-    """The queries of `projections/sql/<file>.sql` by name. What stands before the first name is a comment."""
-    text = files("remembrancer.projections").joinpath("sql", f"{file}.sql").read_text(encoding="utf-8")
+    """The queries of `projections/sql/<file>.sql` by name."""
+    return load_queries("remembrancer.projections", file)
+
+
+@cache
+def load_queries(package: str, file: str) -> dict[str, LiteralString]:
+    """The queries of `<package>/sql/<file>.sql` by name. What stands before the first name is a comment."""
+    text = files(package).joinpath("sql", f"{file}.sql").read_text(encoding="utf-8")
     parts = _NAME.split(text)[1:]
     found = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
     return cast("dict[str, LiteralString]", found)

@@ -106,6 +106,7 @@ CREATE TABLE remembrancer.memory (
 ) PARTITION BY LIST (generation);
 ALTER TABLE remembrancer.memory ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE INDEX memory_by_id ON remembrancer.memory (generation, shard, id);
+CREATE INDEX memory_by_model ON remembrancer.memory (generation, model);
 CREATE INDEX memory_without_vector ON remembrancer.memory (generation, shard, list) WHERE embedding IS NULL;
 
 -- The part of a memory that replies change.

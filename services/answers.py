@@ -1,0 +1,283 @@
+"""The answers of the verbs: the same fields in Python, on the command line and over HTTP (DESIGN 7)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from remembrancer.domain.events import Actor
+from remembrancer.domain.identity import Scope
+from remembrancer.domain.memory import State
+
+
+class Answer(BaseModel):
+    """Base of all answers: immutable, and plain JSON with `model_dump(mode="json")`."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Position(Answer):
+    """Where an event was recorded: a number that only grows, in each shard."""
+
+    shard: int
+    position: int
+
+
+class MemoryView(Answer):
+    """A memory as a person sees it. Moments are aware UTC; `unused_days` is the counter of T1."""
+
+    id: UUID
+    persona: str
+    scope: Scope
+    subject: str
+    text: str
+    state: State
+    on_desk: bool
+    until: date | None
+    unused_days: int
+    pinned: bool
+    protected: bool
+    actor: Actor
+    created_at: datetime
+    updated_at: datetime
+    last_matched_at: datetime | None
+    recent: bool
+    tags: tuple[str, ...]
+    channels: tuple[str, ...]
+
+
+class NoticeView(Answer):
+    """A sentence for people, and for whom (T15)."""
+
+    audience: Literal["everyone", "managers", "owner", "nobody"]
+    text: str
+
+
+class Forgotten(Answer):
+    """A memory that made room, and why it was first in line (T12)."""
+
+    memory: MemoryView
+    reason: str
+
+
+class SaveAnswer(Answer):
+    """What a save came to."""
+
+    status: Literal["saved", "duplicate"]
+    memory: MemoryView
+    forgotten: list[Forgotten] = []
+    warnings: list[str] = []
+    notices: list[NoticeView] = []
+    positions: list[Position] = []
+
+
+class ChangeAnswer(Answer):
+    """A memory after an edit, a pin or an unpin; as it was before, after a delete."""
+
+    memory: MemoryView
+    forgotten: list[Forgotten] = []
+    warnings: list[str] = []
+    positions: list[Position] = []
+
+
+class ClearAnswer(Answer):
+    """How many were cleared, and what is asked next (R18)."""
+
+    cleared: int
+    pinned_left: int
+    message: str
+    positions: list[Position] = []
+
+
+class ListView(Answer):
+    """One list. `count` are the unpinned ones, of `capacity`."""
+
+    persona: str
+    scope: Scope
+    subject: str
+    count: int
+    capacity: int
+    pinned: int
+    pin_capacity: int
+    memories: list[MemoryView]
+
+
+class ListAnswer(Answer):
+    """The lists of a persona."""
+
+    lists: list[ListView]
+
+
+class MatchView(Answer):
+    """A candidate of the search: its absolute score, and what it is made of (D5)."""
+
+    memory: UUID
+    text: str
+    score: float
+    similarity: float
+    words: float
+    rank: int
+    matched: bool
+    recalled: bool
+
+
+class Prefix(Answer):
+    """The beginning of the prompt (T17). `fingerprint` is the SHA-256 of the text."""
+
+    text: str
+    fingerprint: str
+    memories: list[MemoryView]
+
+
+class Late(Answer):
+    """The block near the end of the prompt: what was recalled, and what is recent."""
+
+    text: str
+    recalled: list[MemoryView]
+    documents: list[Any] = []
+
+
+class Search(Answer):
+    """How the search of a reply went. `matches` counted as used; `candidates` are the best, matched or not."""
+
+    status: Literal["ok", "unavailable", "off"]
+    reason: str | None = None
+    model: str | None = None
+    threshold: float | None = None
+    matches: list[MatchView] = []
+    candidates: list[MatchView] = []
+
+
+class ReplyAnswer(Answer):
+    """What a reply is written from."""
+
+    turn: str
+    attempt: int
+    chat: str
+    prefix: Prefix
+    late: Late
+    search: Search
+    notices: list[NoticeView] = []
+    positions: list[Position] = []
+
+
+class HistoryEntry(Answer):
+    """One line of history (C30)."""
+
+    at: datetime
+    position: Position
+    actor: Actor
+    turn: str | None
+    event: str
+    sentence: str
+    before: str | None
+    after: str | None
+    persona: str
+    scope: Scope | None
+    subject: str | None
+    memory: UUID | None
+    data: dict[str, Any] = {}
+
+
+class HistoryAnswer(Answer):
+    """A page of history, oldest first; `next` continues it."""
+
+    entries: list[HistoryEntry]
+    next: str | None
+
+
+class ArchiveHit(Answer):
+    """A text that is or was a memory, found over all personas of a tenant."""
+
+    memory: UUID
+    persona: str
+    scope: Scope
+    subject: str
+    text: str
+    recorded_at: datetime
+    current: bool
+    similarity: float
+
+
+class PersonaView(Answer):
+    """A persona's settings (T16, R17)."""
+
+    persona: str
+    name: str
+    instructions: str
+    learns: bool
+
+
+class PersonView(Answer):
+    """A person's settings (T10, R17)."""
+
+    user: str
+    privacy: Literal["everywhere", "private_chats_only", "nowhere"]
+    not_learning: tuple[str, ...]
+
+
+class ServerView(Answer):
+    """A server's settings (T10, T15, R17)."""
+
+    server: str
+    notices: Literal["everyone", "managers", "hidden"]
+    blocklist: tuple[str, ...]
+    personal_memories: bool
+    private: bool
+    not_learning: tuple[str, ...]
+
+
+class Skipped(Answer):
+    """A row that an import could not take, and why."""
+
+    row: int
+    why: str
+
+
+class ImportAnswer(Answer):
+    """What an import came to. The same file again imports nothing."""
+
+    imported: int
+    duplicates: int
+    skipped: list[Skipped]
+
+
+class Check(Answer):
+    """One finding of `doctor`, with what to do where it is not well."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str | None = None
+
+
+class DoctorReport(Answer):
+    """Is this installation well?"""
+
+    ok: bool
+    checks: list[Check]
+
+
+class ProbeResult(Answer):
+    """How one language of the probe set does at a threshold."""
+
+    language: str
+    facts: int
+    touches: int
+    small_talk: int
+    found: float
+    matched_small_talk: float
+
+
+class Calibration(Answer):
+    """A threshold measured for a model (D5)."""
+
+    model: str
+    threshold: float
+    shipped: float | None
+    found: float
+    matched_small_talk: float
+    languages: list[ProbeResult]

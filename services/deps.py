@@ -1,0 +1,106 @@
+"""What every service works with: one store, one clock, one embedder, one policy, one tenant."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from remembrancer.domain import events as e
+from remembrancer.domain.chat import Chat, evolve_chat
+from remembrancer.domain.identity import Subject, shard_of, tenant_stream
+from remembrancer.domain.persona_memory import MemoryList, evolve
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.settings import (
+    Person,
+    Persona,
+    Server,
+    Tenant,
+    evolve_person,
+    evolve_persona,
+    evolve_server,
+    evolve_tenant,
+)
+from remembrancer.projections.scoring import threshold_of
+from remembrancer.services.clock import Clock, make_id
+from remembrancer.services.embedders import Embedder
+from remembrancer.services.settings import Settings
+from remembrancer.services.store import Batch, EventStore, Fold, Loaded, Request, VersionConflict
+
+_LIST = TypeAdapter(MemoryList)
+
+LIST = Fold("list@1", MemoryList(), evolve, _LIST.dump_json, _LIST.validate_json)
+PERSON: Fold[Person] = Fold("person@1", Person(), evolve_person)
+SERVER: Fold[Server] = Fold("server@1", Server(), evolve_server)
+PERSONA: Fold[Persona] = Fold("persona@1", Persona(), evolve_persona)
+TENANT: Fold[Tenant] = Fold("tenant@1", Tenant(), evolve_tenant)
+CHAT: Fold[Chat] = Fold("chat@1", Chat(), evolve_chat, TypeAdapter(Chat).dump_json, TypeAdapter(Chat).validate_json)
+
+
+@dataclass(slots=True)
+class Deps:
+    """Shared by all services of one `open_memory`."""
+
+    store: EventStore
+    clock: Clock
+    settings: Settings
+    embedder: Embedder | None
+    _policy_lock: threading.Lock = field(default_factory=threading.Lock)
+    _recorded: Policy | None = None
+
+    @property
+    def tenant(self) -> str:
+        """Whose memories these are."""
+        return self.settings.tenant
+
+    @property
+    def tenant_stream(self) -> UUID:
+        """The stream of the tenant's policy."""
+        return tenant_stream(self.tenant)
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return self.clock()
+
+    def policy(self, tenant: Loaded[Tenant]) -> tuple[Policy, int]:
+        """The effective policy and its version. A change is recorded once by each process that brings it (SPEC 6)."""
+        effective = self.settings.policy(dict(tenant.state.own))
+        if effective == tenant.state.policy:
+            self._recorded = effective
+            return effective, tenant.version
+        with self._policy_lock:
+            if self._recorded == effective:
+                return effective, tenant.version
+            self.record_policy(tenant, effective, dict(tenant.state.own))
+            self._recorded = effective
+        return effective, tenant.version + 1
+
+    def record_policy(self, tenant: Loaded[Tenant], policy: Policy, own: dict[str, Any], request_id: str | None = None) -> None:
+        """Append `PolicyChanged`; somebody else's at the same moment is as good."""
+        event = e.PolicyChanged(
+            id=make_id(shard_of(self.tenant, Subject("tenant", self.tenant))),
+            tenant=self.tenant,
+            actor="system" if own == dict(tenant.state.own) else "person",
+            request_id=request_id,
+            policy=policy.model_dump(mode="json"),
+            own=own,
+        )
+        try:
+            request = Request(self.tenant, self.tenant_stream.bytes[0], request_id, "set_policy")
+            self.store.append(
+                [Batch(self.tenant_stream, [event], expected=tenant.version)], request=request, now=self.now()
+            )
+        except VersionConflict:
+            if own != dict(tenant.state.own):
+                raise
+
+    def threshold(self, policy: Policy) -> float | None:
+        """The lowest score of a reasonable match with the model in use; None without a model (D5)."""
+        if policy.match_threshold is not None:
+            return policy.match_threshold
+        return None if self.embedder is None else threshold_of(self.embedder.model)
+

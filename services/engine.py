@@ -1,0 +1,143 @@
+"""Puts the parts together: settings, database, event store, projections, services. The only place that knows them all."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from remembrancer.domain.events import Recorded
+from remembrancer.projections.archive import ArchiveProjection
+from remembrancer.projections.history import HistoryProjection
+from remembrancer.projections.memory import MemoryProjection
+from remembrancer.projections.projection import ReadStream
+from remembrancer.projections.runner import Runner
+from remembrancer.projections.worker import Worker
+from remembrancer.services.calibrate import Calibrator
+from remembrancer.services.clock import system_clock, utc
+from remembrancer.services.configure import Configure
+from remembrancer.services.deps import Deps
+from remembrancer.services.doctor import Doctor
+from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
+from remembrancer.services.embedders import EmbedderFailed, make_embedder
+from remembrancer.services.finder import Finder
+from remembrancer.services.reading import Reading
+from remembrancer.services.recall import Recall
+from remembrancer.services.remember import Remember
+from remembrancer.services.settings import Settings
+from remembrancer.services.signal import Listener, Signal, make_signal
+from remembrancer.services.store import EventStore, StoreSource, migrate, open_store
+from remembrancer.services.transfer import Transfer
+from remembrancer.services.turns import Turns
+from remembrancer.services.vectors import Vectors
+from remembrancer.services.waiting import Waiting
+
+log = logging.getLogger("remembrancer")
+CATCH_UP_SECONDS = 3.0
+
+
+def _stream_reader(store: EventStore) -> ReadStream:
+    """Reads a whole stream up to a version, inside the caller's transaction."""
+
+    def read(conn: Connection[Any], stream: UUID, upto: int) -> Sequence[Recorded]:
+        rows = store.select_streams(conn, [(stream, 0)])
+        return store.decode([row for row in rows if row[3] <= upto], conn)
+
+    return read
+
+
+class Engine:
+    """All parts of one `open_memory`.
+
+    Args:
+        settings: where and how.
+        clock: returns an aware moment; left out, the system's.
+        background: whether projections run in a thread of this process. Without it replies are right all the same.
+    """
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], datetime] | None, background: bool = True) -> None:
+        self.settings = settings
+        self.embedded: EmbeddedPostgres | None = None
+        self._closed = False
+        self._close_lock = threading.Lock()
+        url = settings.database_url
+        if url is None:
+            self.embedded = open_embedded(settings.data_dir)
+            url = self.embedded.url
+        try:
+            migrate(url)
+            self._build(settings, url, utc(clock or system_clock), background)
+        except BaseException:
+            if self.embedded is not None:
+                self.embedded.close()
+            raise
+        atexit.register(self.close)
+
+    def _build(self, settings: Settings, url: str, clock: Callable[[], datetime], background: bool) -> None:
+        self.signal: Signal = make_signal(settings.redis_url)
+        self.store = open_store(url, clock=clock, on_commit=self.signal.publish)
+        embedder = make_embedder(
+            settings.embedder, url=settings.embedder_url, model=settings.embedder_model, key=settings.embedder_key
+        )
+        self.deps = Deps(self.store, clock, settings, embedder)
+        self.vectors = Vectors(self.deps)
+        self.finder = Finder(self.deps)
+        self.turns = Turns(self.finder)
+        self.waiting = Waiting(self.deps)
+        self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
+        self.recall = Recall(self.deps, self.turns)
+        self.reading = Reading(self.deps, self.finder, self.waiting)
+        self.configure = Configure(self.deps)
+        self.transfer = Transfer(self.deps, self.remember, self.vectors, self.finder, self.waiting)
+        self.runner = Runner(
+            self.store.database.connection,
+            StoreSource(self.store),
+            [MemoryProjection(_stream_reader(self.store)), ArchiveProjection(), HistoryProjection()],
+        )
+        self.calibrator = Calibrator(self.deps)
+        self.doctor = Doctor(self)
+        self.worker: Worker | None = None
+        if background:
+            listener = self.signal.listen()
+            self.worker = Worker(
+                uuid4(), self.store.database.connection, self.runner, _waiter(listener), chores=[self._embed_pending]
+            )
+            self.worker.start()
+
+    def _embed_pending(self) -> None:
+        """Make up for vectors that could not be had; an endpoint that is still away is asked again later (D22)."""
+        with suppress(EmbedderFailed):
+            self.vectors.chore()
+
+    def close(self) -> None:
+        """See `Remembrancer.close`. A second call does nothing."""
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self.close)
+        if self.worker is not None:
+            with suppress(Exception):
+                self.waiting.settle(CATCH_UP_SECONDS)
+            self.worker.stop()
+        self.recall.close()
+        if self.deps.embedder is not None:
+            self.deps.embedder.close()
+        self.signal.close()
+        self.store.close()
+        if self.embedded is not None:
+            self.embedded.close()
+
+
+def _waiter(listener: Listener) -> Callable[[float], bool]:
+    def wait(timeout: float) -> bool:
+        return bool(listener.wait(timeout))
+
+    return wait

@@ -1,0 +1,175 @@
+"""Finds what an id or a name means: from the read model's rows, and from the events that are ahead of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import Connection
+
+from remembrancer.domain import events as e
+from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.domain.identity import ListKey, persona_stream
+from remembrancer.domain.story import played
+from remembrancer.projections.queries import load_queries
+from remembrancer.services.answers import ArchiveHit
+from remembrancer.services.deps import PERSONA, Deps
+from remembrancer.services.embedders import Vector
+
+_SQL = load_queries("remembrancer.services", "finder")
+_VECTORS = load_queries("remembrancer.services", "vectors")
+
+
+class Home(NamedTuple):
+    """The list that a memory is or was in."""
+
+    stream: UUID
+    key: ListKey
+
+
+class Near(NamedTuple):
+    """A memory that says nearly the same."""
+
+    id: UUID
+    text: str
+    similarity: float
+
+
+def as_uuid(memory: UUID | str) -> UUID:
+    """An id as it came from outside.
+
+    Raises:
+        InvalidInput: no UUID.
+    """
+    if isinstance(memory, UUID):
+        return memory
+    try:
+        return UUID(str(memory))
+    except ValueError:
+        raise InvalidInput(
+            f"{memory!r} is not the id of a memory.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
+        ) from None
+
+
+class Finder:
+    """Look-ups that are ahead of the projections where they have to be."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    def home(self, memory: UUID) -> Home:
+        """The list of a memory of this tenant, also if it is gone by now.
+
+        Raises:
+            NotFound: there never was one, or it is another tenant's (C23, D31).
+        """
+
+        def work(conn: Connection[Any]) -> Home | None:
+            at = {"shard": memory.bytes[0], "memory": memory}
+            for query in ("home", "archived_home"):
+                if row := conn.execute(_SQL[query], at).fetchone():
+                    return Home(row[0], ListKey(*row[1:4])) if row[4] == self._deps.tenant else None
+            for ev, stream in self._tail(conn, "memory", "MemorySaved", memory.bytes[0]):
+                if isinstance(ev, e.MemorySaved) and ev.memory == memory:
+                    found = Home(stream, ListKey(ev.persona, ev.scope, ev.subject))
+                    return found if ev.tenant == self._deps.tenant else None
+            row = conn.execute(_SQL["home"], at).fetchone()
+            return Home(row[0], ListKey(*row[1:4])) if row and row[4] == self._deps.tenant else None
+
+        found = self._deps.store.database.run(work)
+        if found is None:
+            raise NotFound(
+                f"There is no memory {memory}.", rule="D31", hint="`list` shows the memories that there are.",
+                memory=str(memory),
+            )  # fmt: skip
+        return found
+
+    def replies(self, turn: str) -> list[dict[str, Any]]:
+        """What was recorded of a turn's replies, oldest first; empty if it never was."""
+
+        def work(conn: Connection[Any]) -> list[dict[str, Any]]:
+            ahead = [
+                (ev.attempt, played(ev))
+                for ev, _ in self._tail(conn, "history", "ReplySearched", None)
+                if isinstance(ev, e.ReplySearched) and ev.turn == turn and ev.tenant == self._deps.tenant
+            ]
+            rows = conn.execute(_SQL["turn"], {"tenant": self._deps.tenant, "turn": turn}).fetchall()
+            known = {row[0]["attempt"]: row[0] for row in rows}
+            return [data for _, data in sorted({**known, **dict(ahead)}.items())]
+
+        return self._deps.store.database.run(work)
+
+    def _tail(
+        self, conn: Connection[Any], projection: str, kind: str, shard: int | None
+    ) -> Sequence[tuple[e.Event, UUID]]:
+        rows = conn.execute(_SQL["tail"], {"projection": projection, "type": kind, "shard": shard}).fetchall()
+        return [(r.event, r.stream) for r in self._deps.store.decode(rows, conn)] if rows else []
+
+    def without_vector(self, stream: UUID) -> frozenset[UUID]:
+        """Memories of a list that no search can find for want of a vector (D22)."""
+        if self._deps.embedder is None:
+            return frozenset()
+        at = {"shard": stream.bytes[0], "list": stream, "model": self._deps.embedder.model}
+
+        def work(conn: Connection[Any]) -> frozenset[UUID]:
+            return frozenset(row[0] for row in conn.execute(_VECTORS["without_vector_in"], at))
+
+        return self._deps.store.database.run(work)
+
+    def nearest(self, stream: UUID, vector: Vector, *, but: UUID) -> Near | None:
+        """The memory of a list whose text is nearest to a vector."""
+        assert self._deps.embedder is not None
+        at = {"shard": stream.bytes[0], "list": stream, "vector": HalfVector(vector), "but": but}
+        at["model"] = self._deps.embedder.model
+
+        def work(conn: Connection[Any]) -> Near | None:
+            row = conn.execute(_VECTORS["near_duplicate"], at).fetchone()
+            return None if row is None else Near(*row)
+
+        return self._deps.store.database.run(work)
+
+    def archive(self, vector: Vector, limit: int) -> list[ArchiveHit]:
+        """The texts nearest to a vector among all that ever were memories of this tenant."""
+        embedder = self._deps.embedder
+        assert embedder is not None
+        at = {
+            "tenant": self._deps.tenant, "model": embedder.model, "dimensions": len(vector),
+            "vector": HalfVector(vector), "limit": limit,
+        }  # fmt: skip
+
+        def work(conn: Connection[Any]) -> list[ArchiveHit]:
+            names = ("memory", "persona", "scope", "subject", "text", "recorded_at", "current", "similarity")
+            return [
+                ArchiveHit(**dict(zip(names, row, strict=True))) for row in conn.execute(_SQL["search_archive"], at)
+            ]
+
+        return self._deps.store.database.run(work)
+
+    def lists(self, persona: str | None) -> list[Home]:
+        """The lists of a persona that have ever held something, with the global ones of its people; all if None."""
+
+        def work(conn: Connection[Any]) -> list[Home]:
+            at = {"tenant": self._deps.tenant, "persona": persona}
+            return [Home(row[0], ListKey(*row[1:4])) for row in conn.execute(_SQL["lists_of_persona"], at)]
+
+        return self._deps.store.database.run(work)
+
+    def knows(self, persona: str) -> bool:
+        """Has this persona ever been saved for, replied as, or set up (D31)?"""
+        stream = persona_stream(self._deps.tenant, persona)
+        return persona in self._personas() or self._deps.store.load(stream, PERSONA).version > 0
+
+    def _personas(self) -> list[str]:
+        def work(conn: Connection[Any]) -> list[str]:
+            return [row[0] for row in conn.execute(_SQL["personas"], {"tenant": self._deps.tenant})]
+
+        return self._deps.store.database.run(work)
+
+    def no_such_persona(self, persona: str) -> NotFound:
+        """The error that names personas with a similar key (D31)."""
+        near = difflib.get_close_matches(persona, self._personas(), n=3, cutoff=0.4)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "It comes into being with its first save or reply."
+        return NotFound(f"There is no persona {persona!r}.", rule="D31", hint=hint, near=near)

@@ -1,0 +1,178 @@
+"""The verbs that only read: get, list, history, and a search over all that ever was a memory."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg import Connection
+
+from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.domain.identity import check_key, list_key, list_stream
+from remembrancer.domain.persona_memory import MemoryList
+from remembrancer.projections.queries import load_queries
+from remembrancer.services.answers import (
+    ArchiveHit,
+    HistoryAnswer,
+    HistoryEntry,
+    ListAnswer,
+    ListView,
+    MemoryView,
+    Position,
+)
+from remembrancer.services.deps import LIST, TENANT, Deps
+from remembrancer.services.finder import Finder, Home
+from remembrancer.services.views import in_reading_order, view
+from remembrancer.services.waiting import Waiting
+
+_SQL = load_queries("remembrancer.services", "finder")
+_COLUMNS = ("at", "shard", "position", "n", "actor", "turn", "event", "sentence", "before", "after", "persona", "scope",
+            "subject", "memory", "data")  # fmt: skip
+
+
+class Reading:
+    """Reads. A list is read from its events, so that it shows every acknowledged write."""
+
+    def __init__(self, deps: Deps, finder: Finder, waiting: Waiting) -> None:
+        self._deps = deps
+        self._finder = finder
+        self._waiting = waiting
+
+    def get(self, memory: UUID) -> MemoryView:
+        """One memory. See `Remembrancer.get`."""
+        home = self._finder.home(memory)
+        states, policy = self._states([home])
+        m = states[0].memories.get(memory)
+        if m is None:
+            raise NotFound(
+                f"The memory {memory} is no longer there.", rule="D31", hint="`history --memory` tells what became of it."
+            )
+        return view(m, states[0], home.key, policy, self._deps.now())
+
+    def list(self, persona: str | None, *, scope: str | None, subject: str | None, state: str | None) -> ListAnswer:
+        """The lists of a persona. See `Remembrancer.list`."""
+        if state not in (None, "active", "resting", "expired"):
+            raise InvalidInput(f"{state!r} is not a state.", hint="Use active, resting or expired.")
+        if scope is not None and subject is not None:
+            key = list_key(persona, scope, subject)
+            homes = [Home(list_stream(self._deps.tenant, key), key)]
+        else:
+            homes = self._homes(persona, scope, subject)
+        states, policy = self._states(homes)
+        now = self._deps.now()
+        shown = []
+        for home, s in zip(homes, states, strict=True):
+            views = in_reading_order([view(m, s, home.key, policy, now) for m in s.memories.values()])
+            shown.append(
+                ListView(
+                    persona=home.key.persona,
+                    scope=home.key.scope,
+                    subject=home.key.subject,
+                    count=s.unpinned,
+                    capacity=policy.list_capacity,
+                    pinned=s.pinned,
+                    pin_capacity=policy.pin_capacity,
+                    memories=[v for v in views if state is None or v.state == state],
+                )
+            )
+        return ListAnswer(lists=shown)
+
+    def _homes(self, persona: str | None, scope: str | None, subject: str | None) -> Sequence[Home]:
+        if persona is not None:
+            check_key("persona", persona)
+        if scope is not None and scope not in ("server", "personal", "global"):
+            raise InvalidInput(f"{scope!r} is not a scope.", hint="Use server, personal or global.")
+        self._waiting.settle()
+        homes = self._finder.lists(persona)
+        if persona is not None and not homes and not self._finder.knows(persona):
+            raise self._finder.no_such_persona(persona)
+        return [
+            h for h in homes if scope in (None, h.key.scope) and subject in (None, h.key.subject)
+        ]
+
+    def _states(self, homes: Sequence[Home]) -> tuple[Sequence[MemoryList], Any]:
+        loaded = self._deps.store.load_many([(self._deps.tenant_stream, TENANT), *((h.stream, LIST) for h in homes)])
+        policy, _ = self._deps.policy(loaded[0])
+        return [one.state for one in loaded[1:]], policy
+
+    def history(
+        self,
+        *,
+        persona: str | None,
+        scope: str | None,
+        subject: str | None,
+        memory: UUID | None,
+        turn: str | None,
+        since: datetime | None,
+        until: datetime | None,
+        limit: int,
+        after: str | None,
+    ) -> HistoryAnswer:
+        """What happened. See `Remembrancer.history`."""
+        if not 1 <= limit <= 1_000:
+            raise InvalidInput(f"limit must be from 1 to 1000, not {limit}.")
+        if persona is None and memory is None and turn is None:
+            raise InvalidInput("History of what?", hint="Name a persona, a memory or a turn.")
+        for moment in (since, until):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidInput("since and until need a time zone.", hint="Write 2026-05-03T10:00:00+00:00.")
+        if memory is not None:
+            self._finder.home(memory)
+        key = None if scope is None else list_key(persona, scope, subject or "")
+        self._waiting.settle()
+        if persona is not None and key is None and not self._finder.knows(persona):
+            raise self._finder.no_such_persona(persona)
+        at, shard, position, n = _cursor(after)
+        params = {
+            "tenant": self._deps.tenant, "persona": persona if key is None else key.persona,
+            "scope": key and key.scope, "subject": key and key.subject, "memory": memory, "turn": turn, "since": since,
+            "until": until, "after_at": at, "after_shard": shard, "after_position": position, "after_n": n,
+            "limit": limit + 1,
+        }  # fmt: skip
+
+        def work(conn: Connection[Any]) -> list[dict[str, Any]]:
+            return [dict(zip(_COLUMNS, row, strict=True)) for row in conn.execute(_SQL["history"], params)]
+
+        rows = self._deps.store.database.run(work)
+        if turn is not None and not rows and after is None:
+            raise NotFound(f"There is no turn {turn!r}.", rule="D31", hint="`history --persona` shows the turns.")
+        entries = [
+            HistoryEntry(
+                position=Position(shard=row["shard"], position=row["position"]),
+                **{k: v for k, v in row.items() if k not in ("shard", "position", "n")},
+            )
+            for row in rows[:limit]
+        ]
+        return HistoryAnswer(entries=entries, next=_next(rows[limit - 1]) if len(rows) > limit else None)
+
+    def find(self, q: str, *, limit: int) -> list[ArchiveHit]:
+        """Texts that are or were memories, nearest first. See `Remembrancer.find`."""
+        if not q.strip():
+            raise InvalidInput("Search for what?", hint="Give a text.")
+        if not 1 <= limit <= 100:
+            raise InvalidInput(f"limit must be from 1 to 100, not {limit}.")
+        embedder = self._deps.embedder
+        if embedder is None:
+            raise InvalidInput("No embedding model is configured.", rule="T11", hint="Set REMEMBRANCER_EMBEDDER.")
+        vector = embedder.embed_query(q, timeout=self._deps.settings.embed_timeout)
+        self._waiting.settle()
+        return self._finder.archive(vector, limit)
+
+
+def _next(row: dict[str, Any]) -> str:
+    raw = orjson.dumps([row["at"].isoformat(), row["shard"], row["position"], row["n"]])
+    return base64.urlsafe_b64encode(raw).decode()
+
+
+def _cursor(after: str | None) -> tuple[datetime | None, int | None, int | None, int | None]:
+    if after is None:
+        return None, None, None, None
+    try:
+        at, shard, position, n = orjson.loads(base64.urlsafe_b64decode(after))
+        return datetime.fromisoformat(at), int(shard), int(position), int(n)
+    except (ValueError, TypeError):
+        raise InvalidInput(f"{after!r} is no page of a history.", hint="Pass `next` of the page before.") from None

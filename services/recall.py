@@ -1,0 +1,392 @@
+"""A reply: search and desk, from the newest message to the two blocks of a prompt (DESIGN 5, T2-T8, T17, D1-D3).
+
+`Recall.reply` reads from top to bottom as the six steps. What fails on the way (the model, Redis) degrades the reply and
+never fails it (T8).
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg import Connection
+
+from remembrancer.domain import events as e
+from remembrancer.domain.chat import Chat, chat_home, default_chat
+from remembrancer.domain.errors import InvalidInput, NotAllowed
+from remembrancer.domain.identity import (
+    Subject,
+    chat_stream,
+    check_key,
+    list_stream,
+    person_stream,
+    persona_stream,
+    server_stream,
+    shard_of,
+)
+from remembrancer.domain.matching import Scored, choose_matches, rank
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.prompt import RENDERER, Line, fingerprint, in_print_order, render_late, render_prefix
+from remembrancer.domain.settings import Person, Persona, Server
+from remembrancer.domain.visibility import Place, lists_in_play
+from remembrancer.services import candidates
+from remembrancer.services.answers import (
+    Late,
+    MatchView,
+    MemoryView,
+    Position,
+    Prefix,
+    ReplyAnswer,
+    Search,
+)
+from remembrancer.services.clock import make_id
+from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, Deps
+from remembrancer.services.desk_reader import Desk, Scene, read_desk
+from remembrancer.services.embedders import EmbedderFailed, Vector
+from remembrancer.services.remember import names
+from remembrancer.services.store import Appended, Batch, Request
+from remembrancer.services.store import fingerprint as body_fingerprint
+from remembrancer.services.turns import Played, Turns
+
+log = logging.getLogger("remembrancer")
+
+
+@dataclass(slots=True)
+class _Play:
+    """Who talks where: what was asked for, checked, and the settings that bear on it."""
+
+    persona_key: str
+    users: tuple[str, ...]
+    place: Place
+    chat: str
+    home: Subject
+    platform: str
+    persona: Persona
+    server: Server
+    people: Mapping[str, Person]
+    chat_state: Chat
+    policy: Policy
+    policy_version: int
+    settings: dict[UUID, int]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the search came to."""
+
+    status: Any
+    reason: str | None = None
+    candidates: Sequence[e.Candidate] = ()
+    views: Mapping[UUID, MemoryView] = None  # type: ignore[assignment]
+    list_no: Mapping[UUID, int] = None  # type: ignore[assignment]
+    threshold: float | None = None
+
+
+class Recall:
+    """Replies. See the module."""
+
+    def __init__(self, deps: Deps, turns: Turns) -> None:
+        self._deps = deps
+        self._turns = turns
+        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="remembrancer-embed")
+
+    def close(self) -> None:
+        """Give the threads back."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def reply(
+        self,
+        persona: str,
+        *,
+        message: str,
+        users: Sequence[str],
+        server: str | None,
+        channel: str | None,
+        tags: Sequence[str],
+        chat: str | None,
+        platform: str,
+        turn: str | None,
+        memory: str,
+        request_id: str | None,
+    ) -> ReplyAnswer:
+        """One reply. See `Remembrancer.reply`."""
+        now = self._deps.now()
+        asked = _checked(persona, message, users, server, channel, tags, chat, platform, turn, memory)
+        home_chat = chat if chat is not None else default_chat(persona, server=server, channel=channel, users=asked.users)
+        home = chat_home(home_chat, server=server, users=asked.users)
+        request = self._request(home, request_id, message, memory, turn, asked, home_chat)
+        if request_id is not None and (before := self._deps.store.find(request)) is not None:
+            return _answered(before)
+
+        # 1. lists in play and what is hidden
+        play = self._settings(persona, asked, home_chat, home, platform)
+        why_not = self._why_no_search(play, message, memory)
+        keys = [] if memory == "off" else lists_in_play(
+            persona, play.place, play.users, persona=play.persona, server=play.server, people=play.people
+        )  # fmt: skip
+        model = self._deps.embedder.model if self._deps.embedder else None
+        streams = [list_stream(self._deps.tenant, key) for key in keys]
+        scene = Scene(keys, streams, play.place, now, play.policy, self._deps.tenant, model)
+
+        # 2. the desk, and the embedding of the message, side by side
+        embedding = self._pool.submit(self._embed, message) if why_not is None and keys else None
+        desk = self._deps.store.database.run(lambda conn: read_desk(conn, self._deps.store, scene))
+
+        # 3. candidates and scores
+        found = self._search(embedding, why_not, message, scene, desk)
+
+        # 4. matches, recalled, day tick
+        turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
+        attempt = 1 if turn is None else self._turns.next_attempt(turn)
+        batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory)
+
+        # 5. one append, 6. the answer
+        answer = self._answer(play, scene, desk, found, recalled, turn_id, attempt)
+        kept = b"" if request_id is None else zlib.compress(orjson.dumps(answer.model_dump(mode="json")), 1)
+        done = self._deps.store.append(batches, request=request, answer=kept, now=now)
+        if not done.fresh:
+            return _answered(done)
+        self._turns.note(
+            turn_id,
+            Played(play.users, server, channel, found.status == "ok", memory == "on", attempt),
+        )
+        return answer.model_copy(update={"positions": _positions(done)})
+
+    # -- 1 ------------------------------------------------------------------------------------------------------------
+
+    def _settings(self, persona: str, asked: _Asked, chat: str, home: Subject, platform: str) -> _Play:
+        """All settings that bear on the reply, as of one moment, in one round trip."""
+        tenant = self._deps.tenant
+        wanted: list[tuple[UUID, Any]] = [
+            (self._deps.tenant_stream, TENANT),
+            (persona_stream(tenant, persona), PERSONA),
+            (chat_stream(tenant, chat, home), CHAT),
+            *((person_stream(tenant, user), PERSON) for user in asked.users),
+        ]
+        if asked.place.server is not None:
+            wanted.append((server_stream(tenant, asked.place.server), SERVER))
+        loaded = self._deps.store.load_many(wanted)
+        policy, version = self._deps.policy(loaded[0])
+        people = {user: loaded[3 + n].state for n, user in enumerate(asked.users)}
+        server = loaded[-1].state if asked.place.server is not None else Server()
+        versions = {stream: one.version for (stream, _), one in zip(wanted, loaded, strict=True) if one.version}
+        versions.pop(wanted[2][0], None)
+        return _Play(
+            persona, asked.users, asked.place, chat, home, platform, loaded[1].state, server, people, loaded[2].state,
+            policy, version, versions,
+        )  # fmt: skip
+
+    def _why_no_search(self, play: _Play, message: str, memory: str) -> str | None:
+        """Why this reply has no search at all: then nothing ticks either (T11, D30, R17). None if it has one."""
+        if memory == "off":
+            return "this chat has no memory (R17)"
+        if not play.policy.decay_enabled:
+            return "memory decay is off (T11)"
+        if self._deps.embedder is None:
+            return "no embedding model is configured (T11)"
+        if not play.persona.learns:
+            return "the persona does not learn from chat (R17)"
+        if not message.strip():
+            return "the message has no text (D30)"
+        return None
+
+    def _request(
+        self, home: Subject, request_id: str | None, message: str, memory: str, turn: str | None, asked: _Asked, chat: str
+    ) -> Request:
+        tenant = self._deps.tenant
+        if request_id is not None:
+            check_key("request_id", request_id)
+        owners = [Subject("user", user) for user in asked.users]
+        if asked.place.server is not None:
+            owners.append(Subject("server", asked.place.server))
+        body = {"asked": asked, "message": message, "memory": memory, "turn": turn, "chat": chat}
+        keep = tuple(owners) if request_id is not None else ()
+        return Request(tenant, shard_of(tenant, home), request_id, "reply", body_fingerprint(body), keep)
+
+    # -- 2 and 3 ------------------------------------------------------------------------------------------------------
+
+    def _embed(self, message: str) -> Vector:
+        assert self._deps.embedder is not None
+        return self._deps.embedder.embed_query(message, timeout=self._deps.settings.embed_timeout)
+
+    def _search(
+        self, embedding: Future[Vector] | None, why_not: str | None, message: str, scene: Scene, desk: Desk
+    ) -> _Found:
+        if embedding is None:
+            return _Found("off", why_not or "nobody's memories are in play", (), {}, {})
+        try:
+            vector = embedding.result(timeout=self._deps.settings.embed_timeout + 1.0)
+        except EmbedderFailed as failed:
+            return _Found("unavailable", failed.reason, (), {}, {})
+        except TimeoutError:
+            embedding.cancel()
+            return _Found("unavailable", "the embedding did not come in time", (), {}, {})
+        threshold = self._deps.threshold(scene.policy)
+        assert threshold is not None
+
+        def work(conn: Connection[Any]) -> Sequence[candidates.Row]:
+            return candidates.find(conn, scene, desk, message, vector)
+
+        rows = self._deps.store.database.run(work)
+        ranked = rank(Scored(r.view.id, r.list_no, r.score, r.similarity, r.words, r.view.created_at) for r in rows)
+        chosen = choose_matches(
+            ranked, threshold=threshold, match_limit=scene.policy.match_limit, on_desk=desk.ids
+        )
+        views = {r.view.id: r.view for r in rows}
+        return _Found("ok", None, chosen, views, {r.view.id: r.list_no for r in rows}, threshold)
+
+    # -- 4 ------------------------------------------------------------------------------------------------------------
+
+    def _facts(
+        self,
+        play: _Play,
+        scene: Scene,
+        desk: Desk,
+        found: _Found,
+        turn: str,
+        attempt: int,
+        request_id: str | None,
+        memory: str,
+    ) -> tuple[list[Batch], list[UUID]]:
+        """The events of this reply: the chat's record, and on each list its day tick and its matches."""
+        tenant = self._deps.tenant
+        stream = chat_stream(tenant, play.chat, play.home)
+        matched = [c for c in found.candidates if c.matched]
+        recalled = [c.memory for c in matched if c.recalled]
+
+        def stamp(shard: int) -> dict[str, Any]:
+            return {
+                "id": make_id(shard), "tenant": tenant, "actor": "persona", "request_id": request_id, "turn": turn,
+            }  # fmt: skip
+
+        seen_lists = tuple(
+            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen) for x in desk.lists if x.version
+        )
+        record = e.ReplySearched(
+            **stamp(stream.bytes[0]), chat=play.chat, attempt=attempt, persona=play.persona_key, users=play.users,
+            server=play.place.server, channel=play.place.channel, tags=play.place.tags, platform=play.platform,
+            day=scene.today, lists=seen_lists, settings=play.settings, policy=play.policy_version, renderer=RENDERER,
+            prefix=tuple(i for ids in desk.order for i in ids), late=tuple(recalled),
+            candidates=tuple(found.candidates), model=scene.model if found.status == "ok" else None,
+            threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
+        )  # fmt: skip
+        events: list[e.Event] = [record]
+        if not play.chat_state.started:
+            started = e.ChatStarted(
+                **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
+                server=play.place.server, channel=play.place.channel, users=play.users,
+            )  # fmt: skip
+            events = [started, record]
+        batches = [Batch(stream, events, None, (play.home,))]
+        if found.status != "ok":
+            return batches, recalled
+        for no, x in enumerate(desk.lists, start=1):
+            whose = {"persona": x.key.persona, "scope": x.key.scope, "subject": x.key.subject, "day": scene.today}
+            facts: list[e.Event] = []
+            if x.members and x.ticks(scene.today):
+                facts.append(e.ListSearched(**stamp(x.stream.bytes[0]), **whose, hidden=x.hidden, seen=x.seen))
+            here = tuple(
+                e.Match(**c.model_dump(exclude={"matched"})) for c in matched if found.list_no[c.memory] == no
+            )
+            if here:
+                facts.append(e.MemoriesMatched(**stamp(x.stream.bytes[0]), **whose, matches=here))
+            if facts:
+                batches.append(Batch(x.stream, facts, None, (x.key.owner,)))
+        return batches, recalled
+
+    # -- 6 ------------------------------------------------------------------------------------------------------------
+
+    def _answer(
+        self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], turn: str, attempt: int
+    ) -> ReplyAnswer:
+        text = render_prefix(
+            play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines
+        )
+        on_desk = [desk.views[i] for i in in_print_order(desk.order, desk.lines)]
+        late_views = [found.views[i] for i in recalled]
+        recent = [n for n, v in enumerate(on_desk, start=1) if v.recent]
+        late_text = render_late(
+            [Line(v.text, v.until, v.pinned) for v in late_views], recent, scene.policy.recent_days
+        )
+        shown = [
+            MatchView(**c.model_dump(), text=found.views[c.memory].text) for c in found.candidates
+        ]
+        return ReplyAnswer(
+            turn=turn,
+            attempt=attempt,
+            chat=play.chat,
+            prefix=Prefix(text=text, fingerprint=fingerprint(text), memories=on_desk),
+            late=Late(text=late_text, recalled=late_views),
+            search=Search(
+                status=found.status,
+                reason=found.reason,
+                model=scene.model if found.status == "ok" else None,
+                threshold=found.threshold,
+                matches=[m for m in shown if m.matched],
+                candidates=shown,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The checked input of a reply."""
+
+    persona: str
+    users: tuple[str, ...]
+    place: Place
+    platform: str
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+def _checked(
+    persona: str,
+    message: object,
+    users: object,
+    server: str | None,
+    channel: str | None,
+    tags: Sequence[str],
+    chat: str | None,
+    platform: str,
+    turn: str | None,
+    memory: str,
+) -> _Asked:
+    check_key("persona", persona)
+    if not isinstance(message, str):
+        raise InvalidInput(f"The message must be a text, not {type(message).__name__}.")
+    if "\x00" in message or any("\ud800" <= c <= "\udfff" for c in message):
+        raise InvalidInput("The message holds a NUL or half a surrogate pair, which is no text.")
+    if platform not in ("web", "discord", "telegram", "api"):
+        raise InvalidInput(f"{platform!r} is not a platform.", hint="Use web, discord, telegram or api.")
+    if memory not in ("on", "off"):
+        raise InvalidInput(f"memory is on or off, not {memory!r}.", rule="R17")
+    for what, name in (("server", server), ("channel", channel), ("chat", chat), ("turn", turn)):
+        if name is not None:
+            check_key(what, name)
+    people = names("user", users, in_order=True)
+    return _Asked(persona, people, Place(server, channel, names("tag", tags)), platform)
+
+
+def _answered(done: Appended) -> ReplyAnswer:
+    """The first answer to a request that came again (D19)."""
+    if not done.answer:
+        raise NotAllowed(
+            "This request was answered before, and whom it was about has been erased since.",
+            rule="D24",
+            hint="Use a new request_id.",
+        )
+    answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
+    return answer.model_copy(update={"positions": _positions(done)})
+
+
+def _positions(done: Appended) -> list[Position]:
+    return [Position(shard=s, position=p) for s, p in done.reached.items()]
+

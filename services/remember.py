@@ -1,0 +1,492 @@
+"""The verbs that change one list: save, edit, delete, pin, unpin, clear.
+
+All take the same way: load the list with the settings that bear on it, let the domain decide, append, and on a conflict
+again. The answer is kept with the request, so that the same request gets it again (D19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from remembrancer.domain import events as e
+from remembrancer.domain import persona_memory as lists
+from remembrancer.domain.errors import InvalidInput, ListFull, NotAllowed
+from remembrancer.domain.eviction import InLine
+from remembrancer.domain.identity import ListKey, check_key, list_key, list_stream, person_stream, persona_stream, server_stream
+from remembrancer.domain.instructions import WARNING, reads_like_an_instruction
+from remembrancer.domain.memory import Memory
+from remembrancer.domain.notices import Notice, refused_notice, saved_notice
+from remembrancer.domain.persona_memory import KEEP, Context, Keep, MemoryList, NewMemory
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.settings import Person, Persona, Server
+from remembrancer.domain.text import folded
+from remembrancer.domain.visibility import Place, may_use_person
+from remembrancer.projections.scoring import near_duplicate_of
+from remembrancer.services.answers import (
+    ChangeAnswer,
+    ClearAnswer,
+    Forgotten,
+    MemoryView,
+    NoticeView,
+    Position,
+    SaveAnswer,
+)
+from remembrancer.services.clock import make_id
+from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
+from remembrancer.services.finder import Finder, Home
+from remembrancer.services.store import Appended, Batch, Decision, Request, fingerprint
+from remembrancer.services.turns import Turns
+from remembrancer.services.vectors import Vectors
+from remembrancer.services.views import view
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What a decision about a list is made from."""
+
+    list: MemoryList
+    version: int
+    owner: Person | Server
+    persona: Persona
+    policy: Policy
+    policy_version: int
+
+
+class _Unchanged(Exception):
+    """The command asks for what is already so: there is nothing to write."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+
+
+class Remember:
+    """Commands on lists. See the module."""
+
+    def __init__(self, deps: Deps, vectors: Vectors, finder: Finder, turns: Turns) -> None:
+        self._deps = deps
+        self._vectors = vectors
+        self._finder = finder
+        self._turns = turns
+
+    # -- verbs ----------------------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        persona: str | None,
+        *,
+        scope: str,
+        subject: str,
+        text: str,
+        actor: e.Actor,
+        turn: str | None,
+        until: date | None,
+        tags: Sequence[str],
+        channels: Sequence[str],
+        make_room: UUID | None,
+        source: e.Source,
+        request_id: str | None,
+        stamps: Mapping[str, Any] | None = None,
+    ) -> SaveAnswer:
+        """Save a memory (R13, T12-T16, D7, D12, D13). See `Remembrancer.save`."""
+        key = list_key(persona, scope, subject)
+        new = NewMemory(text, until, names("tag", tags), names("channel", channels), source)
+        stream, now = list_stream(self._deps.tenant, key), self._deps.now()
+        body = {
+            "key": key, "text": text, "actor": actor, "turn": turn, "until": until, "tags": new.tags,
+            "channels": new.channels, "make_room": make_room, "source": source.model_dump(), "stamps": stamps,
+        }  # fmt: skip
+        memory = make_id(stream.bytes[0])
+        vector = None if not isinstance(text, str) or not text.strip() else self._vector(text)
+        kept = False
+
+        def decide(at: _Loaded) -> Decision:
+            nonlocal kept
+            ctx = self._context(at, key, actor, now.date(), turn, request_id, stream)
+            self._may_write(at, key, ctx)
+            saved = lists.save(at.list, new, ctx, memory=memory, make_room=make_room)
+            events = saved.events if stamps is None else _with_stamps(saved.events, stamps)
+            if vector is not None and not saved.duplicate and not kept:
+                self._vectors.keep([(key.owner, text, vector)])
+                kept = True
+            after = _evolved(at, events, stream, now)
+            answer = {
+                "status": "duplicate" if saved.duplicate else "saved",
+                "memory": _json(view(after.memories[saved.memory], after, key, at.policy, now)),
+                "forgotten": _forgotten(saved.forgotten, at, key, now),
+                "warnings": self._warnings(text, saved, vector, stream, key),
+                "notices": [
+                    _notice(saved_notice(key, _notices(at), text, saved.forgotten and saved.forgotten.memory.text))
+                ],
+            }
+            stamp = [] if saved.duplicate or stamps is not None else ["created_at", "updated_at"]
+            return Decision([self._batch(stream, events, at, key)], orjson.dumps({"answer": answer, "stamp": stamp}))
+
+        request = self._request(stream, key, "save", request_id, body)
+        try:
+            answer, done = self._run(request, stream, key, decide, now)
+        except ListFull as full:
+            self._with_notice(full, key, text)
+            raise
+        return SaveAnswer(**answer, positions=_positions(done))
+
+    def edit(
+        self,
+        memory: UUID,
+        *,
+        text: str | Keep,
+        until: date | None | Keep,
+        tags: Sequence[str] | Keep,
+        channels: Sequence[str] | Keep,
+        actor: e.Actor,
+        turn: str | None,
+        request_id: str | None,
+    ) -> ChangeAnswer:
+        """Edit a memory (D11, D12, D28, T13). See `Remembrancer.edit`."""
+        home = self._finder.home(memory)
+        changes: dict[str, Any] = {
+            "text": text,
+            "until": until,
+            "tags": tags if isinstance(tags, Keep) else names("tag", tags),
+            "channels": channels if isinstance(channels, Keep) else names("channel", channels),
+        }
+        body = {"memory": memory, "actor": actor, "turn": turn} | {
+            k: v for k, v in changes.items() if not isinstance(v, Keep)
+        }
+        now = self._deps.now()
+        vector = self._vector(text) if isinstance(text, str) and text.strip() else None
+        warnings = [WARNING] if isinstance(text, str) and reads_like_an_instruction(text) else []
+
+        def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
+            decided = lists.edit(at.list, memory, ctx, **changes)
+            if vector is not None and isinstance(text, str):
+                self._vectors.keep([(home.key.owner, text, vector)])
+            return decided
+
+        return self._change("edit", home, memory, events, actor, turn, request_id, body, now, warnings=warnings)
+
+    def delete(self, memory: UUID, *, actor: e.Actor, turn: str | None, request_id: str | None) -> ChangeAnswer:
+        """Delete a memory (R15, D13). See `Remembrancer.delete`."""
+        home = self._finder.home(memory)
+        body = {"memory": memory, "actor": actor, "turn": turn}
+        return self._change(
+            "delete", home, memory, lambda at, ctx: lists.delete(at.list, memory, ctx), actor, turn, request_id, body,
+            self._deps.now(),
+        )  # fmt: skip
+
+    def pin(self, memory: UUID, *, actor: e.Actor, turn: str | None, request_id: str | None) -> ChangeAnswer:
+        """Pin a memory (R9, R15, D9). See `Remembrancer.pin`."""
+        home = self._finder.home(memory)
+        body = {"memory": memory, "actor": actor, "turn": turn}
+        return self._change(
+            "pin", home, memory, lambda at, ctx: lists.pin(at.list, memory, ctx), actor, turn, request_id, body,
+            self._deps.now(),
+        )  # fmt: skip
+
+    def unpin(
+        self, memory: UUID, *, make_room: UUID | None, actor: e.Actor, turn: str | None, request_id: str | None
+    ) -> ChangeAnswer:
+        """Unpin a memory (D3, D7). See `Remembrancer.unpin`."""
+        home = self._finder.home(memory)
+        body = {"memory": memory, "actor": actor, "turn": turn, "make_room": make_room}
+        forgotten: list[InLine] = []
+
+        def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
+            decided, first = lists.unpin(at.list, memory, ctx, make_room=make_room)
+            forgotten[:] = [] if first is None else [first]
+            return decided
+
+        return self._change(
+            "unpin", home, memory, events, actor, turn, request_id, body, self._deps.now(), forgotten=forgotten
+        )
+
+    def clear(
+        self, persona: str | None, *, scope: str, subject: str, pinned: bool, actor: e.Actor, request_id: str | None
+    ) -> ClearAnswer:
+        """Clear a list (R18). See `Remembrancer.clear`."""
+        key = list_key(persona, scope, subject)
+        stream, now = list_stream(self._deps.tenant, key), self._deps.now()
+
+        def decide(at: _Loaded) -> Decision:
+            ctx = self._context(at, key, actor, now.date(), None, request_id, stream)
+            events = lists.clear(at.list, ctx, pinned=pinned)
+            left = 0 if pinned else at.list.pinned
+            cleared = at.list.pinned if pinned else at.list.unpinned
+            lifted = e.TombstonesLifted(id=ctx.new_id(), tenant=self._deps.tenant, list=stream, request_id=request_id)
+            answer = {"cleared": cleared, "pinned_left": left, "message": _cleared_message(cleared, left, pinned)}
+            return Decision(
+                [self._batch(stream, events, at, key), Batch(self._owner_stream(key), [lifted], None, (key.owner,))],
+                orjson.dumps({"answer": answer, "stamp": []}),
+            )
+
+        request = self._request(stream, key, "clear", request_id, {"key": key, "pinned": pinned, "actor": actor})
+        answer, done = self._run(request, stream, key, decide, now)
+        return ClearAnswer(**answer, positions=_positions(done))
+
+    # -- the common way ---------------------------------------------------------------------------------------------------
+
+    def _change(
+        self,
+        verb: str,
+        home: Home,
+        memory: UUID,
+        events: Callable[[_Loaded, Context], tuple[e.Event, ...]],
+        actor: e.Actor,
+        turn: str | None,
+        request_id: str | None,
+        body: Mapping[str, Any],
+        now: datetime,
+        *,
+        warnings: Sequence[str] = (),
+        forgotten: Sequence[InLine] = (),
+    ) -> ChangeAnswer:
+        """A verb on one memory of a list."""
+        key, stream = home.key, home.stream
+
+        def decide(at: _Loaded) -> Decision:
+            ctx = self._context(at, key, actor, now.date(), turn, request_id, stream)
+            self._may_write(at, key, ctx)
+            decided = events(at, ctx)
+            after = _evolved(at, decided, stream, now)
+            shown = after.memories.get(memory) or at.list.memories[memory]
+            state = after if memory in after.memories else at.list
+            answer = {
+                "memory": _json(view(shown, state, key, at.policy, now)),
+                "forgotten": [f for first in forgotten for f in _forgotten(first, at, key, now)],
+                "warnings": list(warnings),
+            }
+            changed = memory in after.memories and shown.text != at.list.memories[memory].text
+            kept = orjson.dumps({"answer": answer, "stamp": ["updated_at"] if changed else []})
+            if not decided:
+                raise _Unchanged(kept)
+            batches = [self._batch(stream, decided, at, key)]
+            if (tombstone := self._tombstone(decided, at, key, stream, memory)) is not None:
+                batches.append(Batch(self._owner_stream(key), [tombstone], None, (key.owner,)))
+            return Decision(batches, kept)
+
+        request = self._request(stream, key, verb, request_id, body)
+        answer, done = self._run(request, stream, key, decide, now)
+        return ChangeAnswer(**answer, positions=_positions(done))
+
+    def _run(
+        self, request: Request, stream: UUID, key: ListKey, decide: Callable[[_Loaded], Decision], now: datetime
+    ) -> tuple[dict[str, Any], Appended | None]:
+        try:
+            done = self._deps.store.transact(request, lambda: self._load(stream, key), decide, now=now)
+        except _Unchanged as unchanged:
+            return orjson.loads(unchanged.answer)["answer"], None
+        if done.answer is None:
+            raise InvalidInput(
+                "This request was answered before, and what it was about has been erased since.",
+                rule="D24",
+                hint="Use a new request_id.",
+            )
+        kept = orjson.loads(done.answer)
+        for field in kept["stamp"]:
+            kept["answer"]["memory"][field] = done.recorded_at[_own(done, stream)].isoformat()
+        return kept["answer"], done
+
+    def _load(self, stream: UUID, key: ListKey) -> _Loaded:
+        """The list, its owner's settings, the persona and the policy, as of one moment."""
+        tenant = self._deps.tenant
+        wanted: list[tuple[UUID, Any]] = [
+            (stream, LIST),
+            (self._owner_stream(key), SERVER if key.scope == "server" else PERSON),
+            (self._deps.tenant_stream, TENANT),
+        ]
+        if key.scope != "global":
+            wanted.append((persona_stream(tenant, key.persona), PERSONA))
+        loaded = self._deps.store.load_many(wanted)
+        policy, version = self._deps.policy(loaded[2])
+        persona = loaded[3].state if key.scope != "global" else Persona()
+        return _Loaded(loaded[0].state, loaded[0].version, loaded[1].state, persona, policy, version)
+
+    def _owner_stream(self, key: ListKey) -> UUID:
+        make = server_stream if key.scope == "server" else person_stream
+        return make(self._deps.tenant, key.subject)
+
+    def _request(
+        self, stream: UUID, key: ListKey, verb: str, request_id: str | None, body: Mapping[str, Any]
+    ) -> Request:
+        if request_id is not None:
+            check_key("request_id", request_id)
+        return Request(self._deps.tenant, stream.bytes[0], request_id, verb, fingerprint(body), (key.owner,))
+
+    def _context(
+        self,
+        at: _Loaded,
+        key: ListKey,
+        actor: e.Actor,
+        day: date,
+        turn: str | None,
+        request_id: str | None,
+        stream: UUID,
+    ) -> Context:
+        full = at.list.unpinned >= at.policy.list_capacity
+        return Context(
+            tenant=self._deps.tenant,
+            key=key,
+            actor=actor,
+            day=day,
+            policy=at.policy,
+            new_id=lambda: make_id(stream.bytes[0]),
+            policy_version=at.policy_version,
+            turn=turn,
+            request_id=request_id,
+            search_ok=self._turns.search_ok(turn) if full and turn is not None and actor == "persona" else None,
+            without_vector=self._finder.without_vector(stream) if full else (),
+            tombstones=at.owner.tombstones.sentences,
+        )
+
+    def _may_write(self, at: _Loaded, key: ListKey, ctx: Context) -> None:
+        """May this actor write into this list at all (R13, R17, T10)? People and imports always may."""
+        if not ctx.by_model:
+            return
+        learns = at.persona.learns and not at.persona.deleted and key.persona not in at.owner.not_learning
+        if not learns:
+            raise NotAllowed(f"{key.persona} does not learn from chat here.", rule="R17", hint="Switch learning on.")
+        played = self._turns.find(ctx.turn) if ctx.turn is not None else None
+        if played is not None and not played.remembers:
+            raise NotAllowed("This chat has no memory.", rule="R17", hint="A person can save it.")
+        if not isinstance(at.owner, Person):
+            return
+        users: Sequence[str] = [key.subject] if played is None else played.users
+        if key.subject not in users:
+            raise NotAllowed(
+                f"{key.subject} does not take part in this turn.", rule="R13", hint="Save it for somebody who does."
+            )
+        place = Place(None, None, ()) if played is None else Place(played.server, played.channel, ())
+        server = Server() if place.server is None else self._server(place.server)
+        if not may_use_person(key.persona, key.subject, at.owner, place, users, server):
+            raise NotAllowed(
+                f"The memories of {key.subject} are neither read nor written here.",
+                rule="T10",
+                hint="Their privacy setting, the server's blocklist or its switch for personal memories says so.",
+            )
+
+    def _server(self, server: str) -> Server:
+        loaded: Server = self._deps.store.load(server_stream(self._deps.tenant, server), SERVER).state
+        return loaded
+
+    def _batch(self, stream: UUID, events: Sequence[e.Event], at: _Loaded, key: ListKey) -> Batch:
+        return Batch(stream, events, at.version, (key.owner,))
+
+    def _tombstone(
+        self, decided: Sequence[e.Event], at: _Loaded, key: ListKey, stream: UUID, memory: UUID
+    ) -> e.TombstonePlaced | None:
+        """What a person deletes or edits away is not learned again (D13)."""
+        before = at.list.memories.get(memory)
+        for ev in decided:
+            gone = isinstance(ev, e.MemoryDeleted) or (
+                isinstance(ev, e.MemoryEdited) and before is not None and not _same(ev.text, before)
+            )
+            if ev.actor == "person" and gone and before is not None:
+                return e.TombstonePlaced(
+                    id=make_id(stream.bytes[0]),
+                    tenant=self._deps.tenant,
+                    request_id=ev.request_id,
+                    list=stream,
+                    memory=memory,
+                    sentence=before.text,
+                )
+        return None
+
+    def _vector(self, text: str) -> Any:
+        return self._vectors.of_passage(text)
+
+    def _warnings(self, text: str, saved: lists.Saved, vector: Any, stream: UUID, key: ListKey) -> list[str]:
+        """What the save did, but should be known: instructions (T16), near-duplicates (D12), no vector (D22)."""
+        warnings = [WARNING] if reads_like_an_instruction(text) else []
+        embedder = self._deps.embedder
+        if saved.duplicate or embedder is None:
+            return warnings
+        if vector is None:
+            warnings.append("The embedding model did not answer: the memory is saved and will be searchable later.")
+            return warnings
+        near = self._finder.nearest(stream, vector, but=saved.memory)
+        if near is not None and near.similarity >= near_duplicate_of(embedder.model):
+            warnings.append(f"It says nearly the same as {near.id}: \u201c{near.text}\u201d.")
+        return warnings
+
+    def _with_notice(self, full: ListFull, key: ListKey, text: str) -> None:
+        """A refused save is told to the people whom the setting names (C12)."""
+        owner = self._load(list_stream(self._deps.tenant, key), key).owner
+        visibility = owner.notices if isinstance(owner, Server) else "everyone"
+        notice = refused_notice(key, visibility, text, full.message)
+        full.details["notices"] = [_notice(notice)]
+
+
+def _same(text: str, m: Memory) -> bool:
+    return folded(text) == m.folded
+
+
+def names(what: str, given: object, *, in_order: bool = False) -> tuple[str, ...]:
+    """Tags, channels or users: each a name, each once; sorted, or in the order given.
+
+    Raises:
+        InvalidInput: not a list of names.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | set | frozenset):
+        raise InvalidInput(f"{what}s must be a list of texts, not {type(given).__name__}.", hint='Pass ["…"].')
+    checked = dict.fromkeys(check_key(what, name) for name in given)
+    return tuple(checked) if in_order else tuple(sorted(checked))
+
+
+def _evolved(at: _Loaded, events: Sequence[e.Event], stream: UUID, now: datetime) -> MemoryList:
+    state = at.list
+    for n, ev in enumerate(events, start=1):
+        state = lists.evolve(state, e.Recorded(ev, stream, at.version + n, stream.bytes[0], 0, now))
+    return state
+
+
+def _with_stamps(events: Sequence[e.Event], stamps: Mapping[str, Any]) -> tuple[e.Event, ...]:
+    """An import carries over when a memory was made, used and matched (D8)."""
+    return tuple(ev.model_copy(update=dict(stamps)) if isinstance(ev, e.MemorySaved) else ev for ev in events)
+
+
+def _json(v: MemoryView) -> dict[str, Any]:
+    return v.model_dump(mode="json")
+
+
+def _forgotten(first: InLine | None, at: _Loaded, key: ListKey, now: datetime) -> list[dict[str, Any]]:
+    if first is None:
+        return []
+    shown = Forgotten(memory=view(first.memory, at.list, key, at.policy, now), reason=first.reason)
+    return [shown.model_dump(mode="json")]
+
+
+def _notices(at: _Loaded) -> Any:
+    return at.owner.notices if isinstance(at.owner, Server) else "everyone"
+
+
+def _notice(notice: Notice) -> dict[str, Any]:
+    return NoticeView(audience=notice.audience, text=notice.text).model_dump(mode="json")
+
+
+def _own(done: Appended, stream: UUID) -> int:
+    """The place of the list's last event among those appended: the list's batch stands first."""
+    last = 0
+    for n, shard in enumerate(done.shards):
+        if shard == stream.bytes[0]:
+            last = n
+    return last
+
+
+def _positions(done: Appended | None) -> list[Position]:
+    return [] if done is None else [Position(shard=s, position=p) for s, p in done.reached.items()]
+
+
+def _cleared_message(cleared: int, left: int, pinned: bool) -> str:
+    if pinned:
+        return f"{cleared} pinned memories are gone for good."
+    if left:
+        return (
+            f"{cleared} memories are gone for good. {left} pinned ones are still there: moments that the person marked "
+            "and protected from the AI. To clear them too, clear again and say pinned."
+        )
+    return f"{cleared} memories are gone for good."

@@ -1,0 +1,454 @@
+"""The public face: one object, one method a verb.
+
+    with open_memory() as memory:
+        memory.save("mira", scope="server", subject="guild-1", text="Juno's cat is named Mochi")
+        answer = memory.reply("mira", message="how is Mochi?", users=["juno"], server="guild-1")
+        prompt = answer.prefix.text + "…" + answer.late.text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from uuid import UUID
+
+from remembrancer.domain.events import Actor, Source
+from remembrancer.domain.persona_memory import KEEP, Keep
+from remembrancer.domain.policy import Policy
+from remembrancer.services.answers import (
+    ArchiveHit,
+    Calibration,
+    ChangeAnswer,
+    ClearAnswer,
+    DoctorReport,
+    HistoryAnswer,
+    ImportAnswer,
+    ListAnswer,
+    MemoryView,
+    PersonaView,
+    PersonView,
+    Position,
+    ReplyAnswer,
+    SaveAnswer,
+    ServerView,
+)
+from remembrancer.services.checks import checked_actor, checked_date, checked_flag
+from remembrancer.services.engine import Engine
+from remembrancer.services.finder import as_uuid
+
+Progress = Callable[[int, int | None], None]
+"""Called with what is done and, where it is known, what there is to do."""
+
+
+class Remembrancer:
+    """A tenant's memories. Made by `open_memory`; a context manager; safe to share between threads.
+
+    Every verb that writes takes `request_id`: the same id again returns the first answer and writes nothing (D19).
+    Every verb raises `RemembrancerError`s only; a refused one leaves nothing behind.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the projections finish, hand back leases and connections; the embedded database stops with its last user."""
+        self._engine.close()
+
+    @property
+    def engine(self) -> Engine:
+        """The parts behind this face, for tests, benchmarks and operators."""
+        return self._engine
+
+    # -- one list ---------------------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        persona: str | None,
+        *,
+        scope: str,
+        subject: str,
+        text: str,
+        actor: Actor = "person",
+        turn: str | None = None,
+        until: date | str | None = None,
+        tags: Sequence[str] = (),
+        channels: Sequence[str] = (),
+        make_room: UUID | str | None = None,
+        source_chat: str | None = None,
+        source_messages: Sequence[str] = (),
+        request_id: str | None = None,
+    ) -> SaveAnswer:
+        """Save one memory.
+
+        Args:
+            persona: the persona's key; ignored for a global memory.
+            scope: ``server`` (this persona, one server), ``personal`` (this persona, one user) or ``global`` (every
+                persona, one user). Never changed later.
+            subject: the server's or the user's key.
+            text: one sentence or a few, at most `max_characters` code points, kept as sent (D10).
+            actor: ``persona`` for the model in a reply, ``person`` for a panel or command (T13, R13).
+            turn: the turn in which the persona saves.
+            until: the UTC date until which it is true (D28).
+            tags: only in replies that carry one of them; channels: only there (T10).
+            make_room: the id of the memory that a person agrees to forget in a full list (D7).
+            source_chat, source_messages: where it was learned (D21).
+
+        Returns:
+            Status ``saved``, or ``duplicate`` with the memory that says the same (D12); what was forgotten for it (T12);
+            warnings (T16, D12); notices with their audience (T15).
+
+        Raises:
+            InvalidInput, TextTooLong (D10), ListFull (T14, D7, D29), Tombstoned (D13), NotAllowed (R13, R17, T10).
+        """
+        return self._engine.remember.save(
+            persona,
+            scope=scope,
+            subject=subject,
+            text=text,
+            actor=checked_actor(actor),
+            turn=turn,
+            until=checked_date(until),
+            tags=tags,
+            channels=channels,
+            make_room=None if make_room is None else as_uuid(make_room),
+            source=Source(chat=source_chat, messages=tuple(source_messages)),
+            request_id=request_id,
+        )
+
+    def edit(
+        self,
+        memory: UUID | str,
+        *,
+        text: str | Keep = KEEP,
+        until: date | str | None | Keep = KEEP,
+        tags: Sequence[str] | Keep = KEEP,
+        channels: Sequence[str] | Keep = KEEP,
+        actor: Actor = "person",
+        turn: str | None = None,
+        request_id: str | None = None,
+    ) -> ChangeAnswer:
+        """Edit a memory; what is left out stays. Counts as use; by a person it protects, even unchanged (D11, T13).
+
+        Raises:
+            NotFound, IsPinned (R15), SameAsAnother (D12), Tombstoned (D13), InvalidInput, TextTooLong (D10).
+        """
+        return self._engine.remember.edit(
+            as_uuid(memory),
+            text=text,
+            until=until if isinstance(until, Keep) else checked_date(until),
+            tags=tags,
+            channels=channels,
+            actor=checked_actor(actor),
+            turn=turn,
+            request_id=request_id,
+        )
+
+    def delete(
+        self, memory: UUID | str, *, actor: Actor = "person", turn: str | None = None, request_id: str | None = None
+    ) -> ChangeAnswer:
+        """Delete a memory. What a person deletes is not learned again by the persona (D13).
+
+        Raises:
+            NotFound; IsPinned: the persona would delete a pinned one (R15).
+        """
+        return self._engine.remember.delete(
+            as_uuid(memory), actor=checked_actor(actor), turn=turn, request_id=request_id
+        )
+
+    def pin(
+        self, memory: UUID | str, *, actor: Actor = "person", turn: str | None = None, request_id: str | None = None
+    ) -> ChangeAnswer:
+        """Pin a memory: sent whole with every reply, out of reach of the AI (R15).
+
+        Raises:
+            NotFound, NotAllowed, PinsFull (D9).
+        """
+        return self._engine.remember.pin(as_uuid(memory), actor=checked_actor(actor), turn=turn, request_id=request_id)
+
+    def unpin(
+        self,
+        memory: UUID | str,
+        *,
+        make_room: UUID | str | None = None,
+        actor: Actor = "person",
+        turn: str | None = None,
+        request_id: str | None = None,
+    ) -> ChangeAnswer:
+        """Unpin a memory: its counter starts at 0 (D3); into a full list it needs room, like a save (D7).
+
+        Raises:
+            NotFound, NotAllowed, ListFull.
+        """
+        return self._engine.remember.unpin(
+            as_uuid(memory),
+            make_room=None if make_room is None else as_uuid(make_room),
+            actor=checked_actor(actor),
+            turn=turn,
+            request_id=request_id,
+        )
+
+    def clear(
+        self,
+        persona: str | None,
+        *,
+        scope: str,
+        subject: str,
+        pinned: bool = False,
+        actor: Actor = "person",
+        request_id: str | None = None,
+    ) -> ClearAnswer:
+        """Clear a list for good: every unpinned memory; in a second call with `pinned`, the pinned ones (R18).
+
+        Raises:
+            NotAllowed; Refused: the second step before the first.
+        """
+        return self._engine.remember.clear(
+            persona,
+            scope=scope,
+            subject=subject,
+            pinned=checked_flag("pinned", pinned),
+            actor=checked_actor(actor),
+            request_id=request_id,
+        )
+
+    def get(self, memory: UUID | str) -> MemoryView:
+        """One memory.
+
+        Raises:
+            NotFound: there never was one, it is gone, or it is another tenant's.
+        """
+        return self._engine.reading.get(as_uuid(memory))
+
+    def list(
+        self,
+        persona: str | None = None,
+        *,
+        scope: str | None = None,
+        subject: str | None = None,
+        state: str | None = None,
+    ) -> ListAnswer:
+        """Lists with their memories: of one persona (with its people's global ones), or of the tenant if None.
+
+        Args:
+            scope, subject: both: one list, which may be empty; one: a filter.
+            state: ``active``, ``resting`` or ``expired``.
+
+        Raises:
+            NotFound: a persona that never was; names near ones (D31).
+        """
+        return self._engine.reading.list(persona, scope=scope, subject=subject, state=state)
+
+    # -- a reply ------------------------------------------------------------------------------------------------------------
+
+    def reply(
+        self,
+        persona: str,
+        *,
+        message: str,
+        users: Sequence[str] = (),
+        server: str | None = None,
+        channel: str | None = None,
+        tags: Sequence[str] = (),
+        chat: str | None = None,
+        platform: Literal["web", "discord", "telegram", "api"] = "api",
+        turn: str | None = None,
+        memory: Literal["on", "off"] = "on",
+        request_id: str | None = None,
+    ) -> ReplyAnswer:
+        """Search and desk of one reply: what to put at the beginning of a prompt, and what near its end.
+
+        Args:
+            message: the newest message, which is searched with. Without text nothing is searched (D30).
+            users: who takes part: the author answered, and who wrote in this chat on the same UTC day (D27).
+            server, channel: where; chat: left out, the one of this persona there or with its one user (D26).
+            tags: which tagged memories this reply may use (T10).
+            turn: an id of the caller's; left out, one is made.
+            memory: ``off`` for a challenge or private chat: no memory at all (R17).
+
+        Returns:
+            `prefix`: the same bytes from reply to reply until a list changes (T17); `late`: what was recalled (T6);
+            `search`: ``ok``, ``unavailable`` (the model failed: nothing ticks, T8) or ``off``.
+
+        Raises:
+            InvalidInput. A model, Redis or projector that is away degrades the reply and never fails it.
+        """
+        return self._engine.recall.reply(
+            persona,
+            message=message,
+            users=users,
+            server=server,
+            channel=channel,
+            tags=tags,
+            chat=chat,
+            platform=platform,
+            turn=turn,
+            memory=memory,
+            request_id=request_id,
+        )
+
+    # -- looking back -------------------------------------------------------------------------------------------------------
+
+    def history(
+        self,
+        *,
+        persona: str | None = None,
+        scope: str | None = None,
+        subject: str | None = None,
+        memory: UUID | str | None = None,
+        turn: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> HistoryAnswer:
+        """What happened to a persona, a list, a memory or in a turn, in plain sentences, oldest first (U1).
+
+        Args:
+            since, until: aware moments; until is exclusive.
+            limit: 1 to 1000 lines; after: `next` of the page before.
+
+        Raises:
+            NotFound: a persona, memory or turn that never was (D31).
+        """
+        return self._engine.reading.history(
+            persona=persona,
+            scope=scope,
+            subject=subject,
+            memory=None if memory is None else as_uuid(memory),
+            turn=turn,
+            since=since,
+            until=until,
+            limit=limit,
+            after=after,
+        )
+
+    def find(self, q: str, *, limit: int = 10) -> Sequence[ArchiveHit]:
+        """Texts that are or ever were memories, of all personas of the tenant, nearest first (for operators)."""
+        return self._engine.reading.find(q, limit=limit)
+
+    # -- settings -----------------------------------------------------------------------------------------------------------
+
+    def persona(self, persona: str) -> PersonaView:
+        """A persona's settings."""
+        return self._engine.configure.persona(persona)
+
+    def set_persona(
+        self,
+        persona: str,
+        *,
+        name: str | Keep = KEEP,
+        instructions: str | Keep = KEEP,
+        learns: bool | Keep = KEEP,
+        request_id: str | None = None,
+    ) -> PersonaView:
+        """Name, standing instructions (always sent, T16) and learn switch (R17) of a persona."""
+        changes = {"name": name, "instructions": instructions, "learns": learns}
+        return self._engine.configure.set_persona(persona, changes, request_id)
+
+    def person(self, user: str) -> PersonView:
+        """A person's settings."""
+        return self._engine.configure.person(user)
+
+    def set_person(
+        self,
+        user: str,
+        *,
+        privacy: str | Keep = KEEP,
+        not_learning: Sequence[str] | Keep = KEEP,
+        request_id: str | None = None,
+    ) -> PersonView:
+        """A person's privacy (``everywhere``, ``private_chats_only``, ``nowhere``: T10) and the personas that do not
+        learn from them (R17)."""
+        return self._engine.configure.set_person(user, {"privacy": privacy, "not_learning": not_learning}, request_id)
+
+    def server(self, server: str) -> ServerView:
+        """A server's settings."""
+        return self._engine.configure.server(server)
+
+    def set_server(
+        self,
+        server: str,
+        *,
+        notices: str | Keep = KEEP,
+        blocklist: Sequence[str] | Keep = KEEP,
+        personal_memories: bool | Keep = KEEP,
+        private: bool | Keep = KEEP,
+        not_learning: Sequence[str] | Keep = KEEP,
+        request_id: str | None = None,
+    ) -> ServerView:
+        """A server's notice visibility (``everyone``, ``managers``, ``hidden``: T15), blocklist, switch for personal
+        memories (T10), whether it is a direct-message pair, and the personas that do not learn there (R17)."""
+        changes = {
+            "notices": notices, "blocklist": blocklist, "personal_memories": personal_memories, "private": private,
+            "not_learning": not_learning,
+        }  # fmt: skip
+        return self._engine.configure.set_server(server, changes, request_id)
+
+    def policy(self) -> Policy:
+        """The effective policy: the tenant's recorded setting, then keyword, environment, file (SPEC 6)."""
+        return self._engine.configure.policy()
+
+    def set_policy(self, *, request_id: str | None = None, **fields: Any) -> Policy:
+        """Record the tenant's own numbers (fields of `Policy`); None takes one back."""
+        return self._engine.configure.set_policy(fields, request_id)
+
+    # -- in and out ---------------------------------------------------------------------------------------------------------
+
+    def export(self, *, persona: str | None = None) -> Iterator[dict[str, Any]]:
+        """All memories as rows of our own format, complete: texts, stamps, counters, pins. An import of them is exact."""
+        return self._engine.transfer.export(persona)
+
+    def import_rows(
+        self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None
+    ) -> ImportAnswer:
+        """Import rows of our own format. The same rows again import nothing (D12); nothing is evicted (D8)."""
+        return self._engine.transfer.import_rows(rows, progress)
+
+    def import_tomori(
+        self, data: Mapping[str, Any], *, persona: str | None = None, subject: str | None = None,
+        progress: Progress | None = None,
+    ) -> ImportAnswer:  # fmt: skip
+        """Import a TomoriBot file of version 2: server memories of a workspace, or personal memories of a user.
+
+        Args:
+            data: the parsed file.
+            persona: whose memories these become where a bucket does not name one.
+            subject: the server or user where a bucket does not name one.
+        """
+        return self._engine.transfer.import_tomori(data, persona, subject, progress)
+
+    # -- operation ----------------------------------------------------------------------------------------------------------
+
+    def doctor(self) -> DoctorReport:
+        """Is this installation well? Database, projections, parked streams, vectors, model, Redis."""
+        return self._engine.doctor.report()
+
+    def calibrate(self, probes: Path | None = None, *, progress: Progress | None = None) -> Calibration:
+        """Measure the match threshold for the model in use on the probe set, or on a folder of your own (D5)."""
+        return self._engine.calibrator.calibrate(probes, progress)
+
+    def wait(
+        self, positions: Iterable[Position], *, timeout: float = 5.0, mode: Literal["raise", "stale"] = "raise"
+    ) -> bool:
+        """Wait until the read model shows these positions; False if it does not in time and the mode is ``stale``."""
+        return self._engine.waiting.wait(positions, timeout=timeout, mode=mode)
+
+    def embed_pending(self, limit: int = 64) -> int:
+        """Give vectors to memories that were saved without one (D22). Also done in the background."""
+        return self._engine.vectors.pending(limit)
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self._engine.close()

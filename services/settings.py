@@ -1,0 +1,110 @@
+"""The one settings object: keyword, then environment, then file (SPEC 6). What a tenant has recorded stands above all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import AliasChoices, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from remembrancer.domain.errors import InvalidInput
+from remembrancer.domain.policy import Policy
+
+CONFIG = Path(platformdirs.user_config_dir("remembrancer")) / "remembrancer.toml"
+
+
+class Settings(BaseSettings):
+    """Every setting of an installation. Environment names are REMEMBRANCER_ and the field in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="REMEMBRANCER_", extra="ignore", frozen=True, populate_by_name=True, env_ignore_empty=True
+    )
+
+    database_url: str | None = Field(None, description="Address of the database; left out, an embedded one.")
+    data_dir: Path | None = Field(None, description="Where the embedded database lives.")
+    redis_url: str | None = Field(None, description="Where news of commits go between processes; optional.")
+    tenant: str = Field("default", description="Whose memories these are.")
+
+    embedder: Literal["local", "openai", "none"] = "local"
+    embedder_url: str | None = None
+    embedder_model: str | None = None
+    embedder_key: str | None = Field(None, repr=False)
+    embed_timeout: float = Field(2.0, gt=0, le=60, description="Seconds that a reply waits for its embedding.")
+
+    memory_decay_enabled: bool | None = Field(
+        None, validation_alias=AliasChoices("MEMORY_DECAY_ENABLED", "memory_decay_enabled"),
+        description="Off for the whole installation, over any tenant's setting (T11).",
+    )  # fmt: skip
+
+    rest_after_days: int | None = None
+    match_limit: int | None = None
+    match_threshold: float | None = None
+    list_capacity: int | None = None
+    pin_capacity: int | None = None
+    max_characters: int | None = None
+    recent_days: int | None = None
+    desk_limit: int | None = None
+    decay_enabled: bool | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keyword, environment, file, in this order."""
+        file = EnvSettingsSource(settings_cls).env_vars.get("remembrancer_config")
+        toml = TomlConfigSettingsSource(settings_cls, Path(file) if file else CONFIG)
+        return init_settings, env_settings, toml
+
+    def policy(self, own: dict[str, Any] | None = None) -> Policy:
+        """The effective policy: what the tenant has recorded (`own`) over this installation's.
+
+        Raises:
+            InvalidInput: a number out of its bounds.
+        """
+        fields = {name: value for name in Policy.model_fields if (value := getattr(self, name)) is not None}
+        fields |= own or {}
+        if self.memory_decay_enabled is False:
+            fields["decay_enabled"] = False
+        try:
+            return Policy(**fields)
+        except ValidationError as error:
+            raise invalid(error) from error
+
+
+def invalid(error: ValidationError) -> InvalidInput:
+    """What pydantic found, as one sentence of our own."""
+    said = "; ".join(
+        f"{'.'.join(str(p) for p in e['loc']) or 'value'}: {e['msg'][:1].lower()}{e['msg'][1:]}" for e in error.errors()
+    )
+    return InvalidInput(f"The input does not fit: {said}.", hint="See docs/rules.md for the bounds.")
+
+
+def load_settings(**keywords: Any) -> Settings:
+    """The settings of this process; keywords that are None count as left out.
+
+    Raises:
+        InvalidInput: an unknown keyword, or a value that does not fit.
+    """
+    given = {k: v for k, v in keywords.items() if v is not None}
+    if unknown := sorted(set(given) - set(Settings.model_fields)):
+        raise InvalidInput(
+            f"There is no setting {', '.join(unknown)}.",
+            hint=f"There are: {', '.join(sorted(Settings.model_fields))}.",
+        )
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise invalid(error) from error

@@ -1,0 +1,79 @@
+-- Finding what an id or a name means.
+
+-- name: home
+-- The list of a memory that is there.
+SELECT m.list, l.persona, l.scope, l.subject, l.tenant
+FROM remembrancer.memory m
+JOIN remembrancer.list l ON l.generation = m.generation AND l.shard = m.shard AND l.list = m.list
+WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+  AND m.shard = %(shard)s AND m.id = %(memory)s
+
+-- name: archived_home
+-- The list of a memory that was there once.
+SELECT a.list, a.persona, a.scope, a.subject, a.tenant
+FROM remembrancer.archive a
+WHERE a.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'archive' AND g.live)
+  AND a.shard = %(shard)s AND a.memory = %(memory)s
+LIMIT 1
+
+-- name: tail
+-- Events of one kind that a projection has not read yet, in one shard or in all.
+SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
+FROM remembrancer.generation g
+JOIN remembrancer.checkpoint c ON c.projection = g.projection AND c.generation = g.generation
+JOIN remembrancer.head h ON h.shard = c.shard AND h.position > c.position
+JOIN remembrancer.event e ON e.shard = c.shard AND e.position > c.position
+WHERE g.projection = %(projection)s AND g.live AND e.type = %(type)s
+  AND (%(shard)s::int2 IS NULL OR c.shard = %(shard)s::int2)
+ORDER BY e.shard, e.position
+
+-- name: turn
+-- The replies of a turn, the newest attempt last.
+SELECT h.data, h.persona, h.turn FROM remembrancer.history h
+WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+  AND h.tenant = %(tenant)s AND h.turn = %(turn)s AND h.event = 'ReplySearched'
+ORDER BY h.recorded_at, h.position
+
+-- name: lists_of_persona
+-- The lists of a persona, and the global ones of a subject.
+SELECT l.list, l.persona, l.scope, l.subject FROM remembrancer.list l
+WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+  AND l.tenant = %(tenant)s
+  AND (%(persona)s::text IS NULL OR l.persona = %(persona)s::text
+       OR (l.scope = 'global' AND l.subject IN (
+             SELECT s.subject FROM remembrancer.list s
+             WHERE s.generation = l.generation AND s.tenant = l.tenant AND s.persona = %(persona)s::text AND s.scope = 'personal')))
+ORDER BY l.scope = 'global', l.scope = 'personal', l.persona, l.subject
+
+-- name: personas
+-- All personas of a tenant that have a list, for "did you mean".
+SELECT DISTINCT l.persona FROM remembrancer.list l
+WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+  AND l.tenant = %(tenant)s AND l.scope <> 'global'
+UNION
+SELECT DISTINCT h.persona FROM remembrancer.history h
+WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+  AND h.tenant = %(tenant)s AND h.persona NOT IN ('', '*')
+
+-- name: search_archive
+SELECT memory, persona, scope, subject, text, recorded_at, until_now, similarity
+FROM remembrancer.search_archive_v1(%(tenant)s, %(model)s, %(dimensions)s, %(vector)s, %(limit)s)
+
+-- name: history
+-- A page of history. Every filter that is null is left out; the page begins after the cursor.
+SELECT h.recorded_at, h.shard, h.position, h.n, h.actor, h.turn, h.event, h.sentence, h.before, h.after, h.persona, h.scope,
+       h.subject, h.memory, h.data
+FROM remembrancer.history h
+WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+  AND h.tenant = %(tenant)s
+  AND (%(persona)s::text IS NULL OR h.persona = %(persona)s::text)
+  AND (%(scope)s::text IS NULL OR (h.scope = %(scope)s::text AND h.subject = %(subject)s::text))
+  AND (%(memory)s::uuid IS NULL OR h.memory = %(memory)s::uuid)
+  AND (%(turn)s::text IS NULL OR h.turn = %(turn)s::text)
+  AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s::timestamptz)
+  AND (%(until)s::timestamptz IS NULL OR h.recorded_at < %(until)s::timestamptz)
+  AND (%(after_at)s::timestamptz IS NULL
+       OR (h.recorded_at, h.shard, h.position, h.n)
+          > (%(after_at)s::timestamptz, %(after_shard)s::int2, %(after_position)s::int8, %(after_n)s::int2))
+ORDER BY h.recorded_at, h.shard, h.position, h.n
+LIMIT %(limit)s

@@ -1,0 +1,78 @@
+"""Waiting until the read model shows what was written: for readers that do not look at the events themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from psycopg import Connection
+
+from remembrancer.domain.errors import InvalidInput, Unavailable
+from remembrancer.projections.queries import queries
+from remembrancer.services.answers import Position
+from remembrancer.services.deps import Deps
+
+_SQL = queries("runner")
+PROJECTIONS = ("memory", "archive", "history")
+_PAUSES = (0.001, 0.005, 0.02)
+
+
+class Waiting:
+    """Waits for positions with a growing pause: 1, 5, then 20 ms."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    def wait(
+        self,
+        positions: Iterable[Position],
+        *,
+        timeout: float = 5.0,
+        mode: Literal["raise", "stale"] = "raise",
+        projections: Iterable[str] = PROJECTIONS,
+    ) -> bool:
+        """Until the projections have reached these positions; True if they have.
+
+        Args:
+            positions: as an answer gave them.
+            timeout: seconds.
+            mode: ``raise`` or ``stale``: what to do when time is up.
+
+        Raises:
+            Unavailable: time is up, and the mode says so.
+        """
+        if mode not in ("raise", "stale"):
+            raise InvalidInput(f"mode is raise or stale, not {mode!r}.")
+        wanted = {p.shard: p.position for p in positions}
+        return self._until(wanted, timeout, mode, tuple(projections))
+
+    def settle(self, timeout: float = 2.0) -> bool:
+        """Until the read model has all that is committed now; False when it lags behind longer than that."""
+        return self._until(self._deps.store.heads(), timeout, "stale", PROJECTIONS)
+
+    def _until(self, wanted: Mapping[int, int], timeout: float, mode: str, projections: Iterable[str]) -> bool:
+        end, n = time.monotonic() + timeout, 0
+        left = list(projections)
+        while wanted and left:
+            left = [p for p in left if self._behind(p, wanted)]
+            if not left:
+                break
+            if time.monotonic() >= end:
+                if mode == "stale":
+                    return False
+                raise Unavailable(
+                    f"The read model ({', '.join(left)}) has not caught up within {timeout} seconds.",
+                    hint="Is a projector running? `remembrancer doctor` tells.",
+                )
+            time.sleep(_PAUSES[min(n, len(_PAUSES) - 1)])
+            n += 1
+        return True
+
+    def _behind(self, projection: str, wanted: Mapping[int, int]) -> bool:
+        at = {"projection": projection, "shards": list(wanted), "positions": list(wanted.values())}
+
+        def work(conn: Connection[Any]) -> bool:
+            return conn.execute(_SQL["reached"], at).fetchone() is not None
+
+        return self._deps.store.database.run(work)
