@@ -83,13 +83,13 @@ class SearchedDays:
 
     def seen_from(self, day: date, memory: UUID) -> SearchedDays:
         """From `day` on the memory was away, not hidden: searches that name only whom they saw count for it (D14)."""
-        off = {
-            d: LeftOut(out.ids | {memory}, True) if out.all_but and d >= day else out for d, out in self.off.items()
-        }
+        off = {d: LeftOut(out.ids | {memory}, True) if out.all_but and d >= day else out for d, out in self.off.items()}
         return SearchedDays(self.days, off)
 
     def __contains__(self, day: object) -> bool:
-        i = bisect_left(self.days, day)  # type: ignore[type-var]
+        if not isinstance(day, date):
+            return False
+        i = bisect_left(self.days, day)
         return i < len(self.days) and self.days[i] == day
 
     def unused_days(self, memory: UUID, since: date) -> int:

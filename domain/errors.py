@@ -1,7 +1,7 @@
 """The one family of errors. Each says what is wrong, which rule says so, and what to do.
 
-A refused command leaves nothing behind. `type` is a stable slug for programs, `status` the HTTP status that stands for it
-(RFC 9457); `str(error)` is the sentence that a person reads.
+A refused command leaves nothing behind. `type` is a stable slug for programs, `status` the HTTP status that stands
+for it (RFC 9457); `str(error)` is the sentence that a person reads.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ class Recorded:
     recorded_at: datetime
 
 
-# -- PersonaMemory ----------------------------------------------------------------------------------------------------
+# -- PersonaMemory -------------------------------------------------------------------------------------------------
 
 
 class Match(BaseModel):
-    """One memory that counted as used: its numbers are recorded, since a later model or weight would give others (T3)."""
+    """One memory that counted as used: its numbers are recorded, since a later model would give others (T3)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -225,7 +225,7 @@ class SubjectErased(Event):
     """The key of the subject is gone; texts read `[erased]` from here on (D24)."""
 
 
-# -- settings -----------------------------------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------------------------------------------------
 
 
 class PersonaDefined(Event):
@@ -288,7 +288,7 @@ class PolicyChanged(Event):
     own: Mapping[str, Any] = {}
 
 
-# -- Chat ---------------------------------------------------------------------------------------------------------------
+# -- Chat ----------------------------------------------------------------------------------------------------------
 
 
 class ChatStarted(Event):

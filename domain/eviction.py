@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from remembrancer.domain.decay import SearchedDays
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.policy import Policy
 
-_NEVER = datetime.min.replace(tzinfo=timezone.utc)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class InLine(NamedTuple):

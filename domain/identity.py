@@ -63,7 +63,9 @@ def list_key(persona: str | None, scope: str, subject: str) -> ListKey:
     """
     if scope not in ("server", "personal", "global"):
         raise InvalidInput(
-            f"{scope!r} is not a scope.", hint="Use server, personal or global.", scopes=["server", "personal", "global"]
+            f"{scope!r} is not a scope.",
+            hint="Use server, personal or global.",
+            scopes=["server", "personal", "global"],
         )
     check_key("subject", subject)
     if scope == "global":

@@ -8,8 +8,10 @@ _COMMANDS = re.compile(
     r"""^\W*(?:
       (?:please\s+)?(?:always|never|don'?t|do\s+not|answer|reply|respond|speak|write|talk|call\s+(?:me|him|her|them)|
          use\s|avoid|remember\s+to|make\s+sure|stop\s|refer\s+to|address)\b
-    | (?:por\s+favor,?\s+)?(?:sempre|nunca|n[ãa]o\s+(?:fale|use|responda|diga|escreva)|responda|fale|escreva|chame|use\s|evite)\b
-    | (?:будь\s+ласка,?\s+)?(?:завжди|ніколи|не\s+(?:пиши|кажи|вживай|відповідай|використовуй)|відповідай|пиши|називай|говори|уникай)\b
+    | (?:por\s+favor,?\s+)?(?:sempre|nunca|n[ãa]o\s+(?:fale|use|responda|diga|escreva)|responda|fale|escreva|chame|
+         use\s|evite)\b
+    | (?:будь\s+ласка,?\s+)?(?:завжди|ніколи|не\s+(?:пиши|кажи|вживай|відповідай|використовуй)|відповідай|пиши|
+         називай|говори|уникай)\b
     | (?:bitte\s+)?(?:immer|niemals?|nie\s|antworte|schreib[e]?|sprich|nenn[e]?|verwende|benutze|vermeide)\b
     | (?:lütfen\s+)?(?:her\s+zaman|daima|asla|hiçbir\s+zaman)\b
     | (?:siempre|nunca|responde|habla|llama|escribe|usa\s|evita)\b
@@ -32,5 +34,5 @@ WARNING = (
 
 
 def reads_like_an_instruction(text: str) -> bool:
-    """True for orders such as "always answer Juno in Spanish". A guess by wording, in the languages of the probe set."""
+    """True for orders such as "always answer Juno in Spanish": a guess by wording, in a few languages."""
     return bool(_COMMANDS.search(text) or _INSIDE.search(text))

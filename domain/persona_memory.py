@@ -31,7 +31,7 @@ from remembrancer.domain.memory import Memory, Use
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.text import ERASED, check_text, folded
 
-# -- state ----------------------------------------------------------------------------------------------------------------
+# -- state ---------------------------------------------------------------------------------------------------------
 
 
 class Gone(NamedTuple):
@@ -73,7 +73,7 @@ class MemoryList:
         )
 
 
-# -- fold -----------------------------------------------------------------------------------------------------------------
+# -- fold ----------------------------------------------------------------------------------------------------------
 
 
 def evolve(state: MemoryList, recorded: e.Recorded) -> MemoryList:
@@ -244,7 +244,7 @@ _FOLD: dict[type[e.Event], Callable[[MemoryList, Any, datetime], MemoryList]] = 
 }
 
 
-# -- decisions --------------------------------------------------------------------------------------------------------------
+# -- decisions -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,10 +379,14 @@ def _room(s: MemoryList, ctx: Context, make_room: UUID | None) -> InLine | None:
         is_global=ctx.key.scope == "global",
         without_vector=ctx.without_vector,
     )
-    facts = {"count": s.unpinned, "capacity": ctx.policy.list_capacity}
+    facts: dict[str, Any] = {"count": s.unpinned, "capacity": ctx.policy.list_capacity}
     full = f"The list of {ctx.key} is full: it holds {s.unpinned} of {ctx.policy.list_capacity} memories"
     if first is None:
-        why = "nothing is forgotten while memory decay is off" if not ctx.policy.decay_enabled else "none may be forgotten"
+        why = (
+            "nothing is forgotten while memory decay is off"
+            if not ctx.policy.decay_enabled
+            else "none may be forgotten"
+        )
         raise ListFull(
             f"{full}, and {why}.",
             rule="T14",
@@ -401,14 +405,19 @@ def _room(s: MemoryList, ctx: Context, make_room: UUID | None) -> InLine | None:
             **facts,
         )
     if ctx.actor == "deep":
-        raise ListFull(f"{full}, and the background pass forgets nothing.", rule="R16", hint="Make room first.", **facts)
+        raise ListFull(
+            f"{full}, and the background pass forgets nothing.", rule="R16", hint="Make room first.", **facts
+        )
     if make_room == first.memory.id:
         return first
     facts |= {"would_forget": str(first.memory.id), "text": first.memory.text}
     named = f"{first.memory.id} \u201c{first.memory.text}\u201d ({first.reason})"
     if make_room is None:
         raise ListFull(
-            f"{full}. Saving would forget {named}.", rule="D7", hint=f"Say make_room={first.memory.id} to do so.", **facts
+            f"{full}. Saving would forget {named}.",
+            rule="D7",
+            hint=f"Say make_room={first.memory.id} to do so.",
+            **facts,
         )
     raise ListFull(
         f"{full}, and {make_room} is not first in line to be forgotten: that is {named}.",
@@ -437,7 +446,7 @@ def edit(
     ctx: Context,
     *,
     text: str | Keep = KEEP,
-    until: date | None | Keep = KEEP,
+    until: date | Keep | None = KEEP,
     tags: tuple[str, ...] | Keep = KEEP,
     channels: tuple[str, ...] | Keep = KEEP,
 ) -> tuple[e.Event, ...]:
@@ -474,7 +483,7 @@ def _edit_event(
     ctx: Context,
     *,
     text: str | Keep = KEEP,
-    until: date | None | Keep = KEEP,
+    until: date | Keep | None = KEEP,
     tags: tuple[str, ...] | Keep = KEEP,
     channels: tuple[str, ...] | Keep = KEEP,
 ) -> e.MemoryEdited:
@@ -567,7 +576,10 @@ def clear(s: MemoryList, ctx: Context, *, pinned: bool = False) -> tuple[e.Event
 def _known(s: MemoryList, memory: UUID) -> Memory:
     if (m := s.memories.get(memory)) is None:
         raise NotFound(
-            f"There is no memory {memory}.", rule="D31", hint="`list` shows the memories that there are.", memory=str(memory)
+            f"There is no memory {memory}.",
+            rule="D31",
+            hint="`list` shows the memories that there are.",
+            memory=str(memory),
         )
     return m
 

@@ -15,7 +15,10 @@ class Policy(BaseModel):
     rest_after_days: int = Field(7, ge=1, le=3650, description="Counted days at which a memory rests (T5).")
     match_limit: int = Field(3, ge=0, le=10, description="How many memories one message may bring to mind (T3).")
     match_threshold: float | None = Field(
-        None, ge=-1, le=10, description="Lowest score of a reasonable match; left out, the one measured for the model (D5)."
+        None,
+        ge=-1,
+        le=10,
+        description="Lowest score of a reasonable match; left out, the one measured for the model (D5).",
     )
     list_capacity: int = Field(100, ge=1, le=100_000, description="Unpinned memories of a list, desk and drawer (T12).")
     pin_capacity: int = Field(20, ge=0, le=1_000, description="Pinned memories of a list, on top (R9).")

@@ -51,9 +51,7 @@ def in_print_order(desk: Sequence[Sequence[UUID]], lines: Mapping[UUID, Line]) -
     return [i for pinned in (True, False) for ids in desk for i in ids if lines[i].pinned is pinned]
 
 
-def render_prefix(
-    instructions: str, desk: Sequence[tuple[ListKey, Sequence[UUID]]], lines: Mapping[UUID, Line]
-) -> str:
+def render_prefix(instructions: str, desk: Sequence[tuple[ListKey, Sequence[UUID]]], lines: Mapping[UUID, Line]) -> str:
     """The beginning of the prompt: standing instructions, then the desk, numbered in the order of `in_print_order`."""
     blocks = [instructions.rstrip()] if instructions.strip() else []
     number = {i: n for n, i in enumerate(in_print_order([ids for _, ids in desk], lines), start=1)}

@@ -1,4 +1,4 @@
-"""What people, servers, personas and tenants have set: small states, folded from their own streams (T10, T15, T16, R17)."""
+"""What people, servers, personas and tenants have set: small states folded from their streams (T10, T15, T16, R17)."""
 
 from __future__ import annotations
 

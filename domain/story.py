@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,7 +17,7 @@ class Told(NamedTuple):
     sentence: str
     before: str | None = None
     after: str | None = None
-    data: dict[str, Any] = {}
+    data: Mapping[str, Any] = MappingProxyType({})
 
 
 LAST = "\x00last"
@@ -55,7 +56,11 @@ def tell(ev: e.Event) -> Iterator[Told]:
                 )  # fmt: skip
         case e.ListSearched():
             out = "" if not ev.hidden and ev.seen is None else " Some of it was hidden."
-            yield Told(None, f"The list was searched on {ev.day}; what is not used gains a day.{out}", data={"day": str(ev.day)})
+            yield Told(
+                None,
+                f"The list was searched on {ev.day}; what is not used gains a day.{out}",
+                data={"day": str(ev.day)},
+            )
         case e.MemoryPinned():
             yield Told(ev.memory, f"{who} pinned it.", LAST, LAST)
         case e.MemoryUnpinned():
@@ -81,7 +86,9 @@ def tell(ev: e.Event) -> Iterator[Told]:
                 yield Told(k, f"The turn {ev.turn} was undone, but this stays as it is: {why}.", LAST, LAST)
         case e.MemoriesCleared():
             which = "pinned" if ev.pinned else "unpinned"
-            yield Told(None, f"{who} cleared all {ev.count} {which} memories of the list for good.", data={"count": ev.count})
+            yield Told(
+                None, f"{who} cleared all {ev.count} {which} memories of the list for good.", data={"count": ev.count}
+            )
         case e.MemoryMoved():
             yield Told(ev.memory, f"It moved to another list ({ev.to_scope}, {ev.to_subject}).", LAST, None)
         case e.UseRecounted():

@@ -6,7 +6,6 @@ import unicodedata
 
 from remembrancer.domain.errors import InvalidInput, TextTooLong
 
-
 ERASED = "[erased]"
 """What a text reads as whose key is gone (D24). It never counts as equal to another text."""
 

@@ -54,7 +54,7 @@ class HistoryProjection:
                         "sentence": line.sentence,
                         "before": last if line.before == LAST else line.before,
                         "after": after,
-                        "data": Jsonb(line.data),
+                        "data": Jsonb(dict(line.data)),
                     }
                 )
                 if line.memory and (said := after or line.before) and said != LAST:

@@ -107,10 +107,7 @@ class MemoryProjection:
                     scope: Scope = r.event.scope
                     x.tenant, x.key = r.event.tenant, ListKey(r.event.persona, scope, r.event.subject)
         wanted = [
-            (x.shard, x.stream, memory)
-            for x in lists
-            if x.version
-            for memory in self._named(conn, generation, x)
+            (x.shard, x.stream, memory) for x in lists if x.version for memory in self._named(conn, generation, x)
         ]
         memories: dict[UUID, dict[UUID, Memory]] = defaultdict(dict)
         if wanted:

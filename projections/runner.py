@@ -118,7 +118,9 @@ class Runner:
         except psycopg.OperationalError:
             raise
         except Exception:
-            log.exception("Projection %s failed on a batch; looking for the stream that it cannot take.", projection.name)
+            log.exception(
+                "Projection %s failed on a batch; looking for the stream that it cannot take.", projection.name
+            )
             self._one_by_one(conn, projection, at, behind, new, stored, parked)
         return len(stored)
 
@@ -146,7 +148,7 @@ class Runner:
                             projection.apply(conn, at["generation"], self._source.decode(conn, rows))
                     except psycopg.OperationalError:
                         raise
-                    except Exception as error:
+                    except Exception as error:  # noqa: BLE001 (whatever it is, only this stream stops)
                         log.error("Stream %s is parked in projection %s: %s", stream, projection.name, error)
                         where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
                         said = f"{type(error).__name__}: {error}".replace("\x00", "")[:500]

@@ -93,7 +93,7 @@ class Worker:
         try:
             with self._connect() as conn:
                 conn.execute(_SQL["leave"], {"worker": self.worker})
-        except Exception:
+        except Exception:  # noqa: BLE001 (nothing depends on it)
             log.debug("The leases were not handed back; they run out by themselves.")
 
     def lease(self) -> list[int]:

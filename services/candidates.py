@@ -66,9 +66,7 @@ def _overlay(scene: Scene, desk: Desk) -> dict[str, Any]:
     }
 
 
-def _views(
-    conn: Connection[Any], scene: Scene, desk: Desk, best: Sequence[tuple[int, UUID]]
-) -> dict[UUID, MemoryView]:
+def _views(conn: Connection[Any], scene: Scene, desk: Desk, best: Sequence[tuple[int, UUID]]) -> dict[UUID, MemoryView]:
     """The views of the best candidates: from the desk, from what is ahead of the rows, else from the rows."""
     views = {memory: desk.views[memory] for _, memory in best if memory in desk.views}
     missing: list[tuple[int, UUID]] = []

@@ -28,7 +28,9 @@ def utc(clock: Clock) -> Clock:
     def now() -> datetime:
         moment = clock()
         if moment.tzinfo is None:
-            raise InvalidInput("The clock gave a moment without a time zone.", hint="Return datetime.now(timezone.utc).")
+            raise InvalidInput(
+                "The clock gave a moment without a time zone.", hint="Return datetime.now(timezone.utc)."
+            )
         return moment.astimezone(UTC)
 
     return now

@@ -70,7 +70,9 @@ class Configure:
                 **{"name": s.name or persona, "instructions": s.instructions, "learns": s.learns} | new,
             )  # fmt: skip
 
-        self._set(persona_stream(self._deps.tenant, persona), PERSONA, subject, "set_persona", changes, event, request_id)
+        self._set(
+            persona_stream(self._deps.tenant, persona), PERSONA, subject, "set_persona", changes, event, request_id
+        )
         return self.persona(persona)
 
     def set_person(self, user: str, changes: Mapping[str, Any], request_id: str | None) -> PersonView:
@@ -148,5 +150,3 @@ def _checked(field: str, value: Any) -> Any:
     if field in ("learns", "personal_memories", "private") and not isinstance(value, bool):
         raise InvalidInput(f"{field} is true or false, not {value!r}.")
     return value
-
-

@@ -79,7 +79,9 @@ class Deps:
             self._recorded = effective
         return effective, tenant.version + 1
 
-    def record_policy(self, tenant: Loaded[Tenant], policy: Policy, own: dict[str, Any], request_id: str | None = None) -> None:
+    def record_policy(
+        self, tenant: Loaded[Tenant], policy: Policy, own: dict[str, Any], request_id: str | None = None
+    ) -> None:
         """Append `PolicyChanged`; somebody else's at the same moment is as good."""
         event = e.PolicyChanged(
             id=make_id(shard_of(self.tenant, Subject("tenant", self.tenant))),
@@ -103,4 +105,3 @@ class Deps:
         if policy.match_threshold is not None:
             return policy.match_threshold
         return None if self.embedder is None else threshold_of(self.embedder.model)
-

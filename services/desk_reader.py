@@ -173,9 +173,11 @@ def _fold_ahead(
         for r in tails[x.stream]:
             state = evolve(state, r)
         x.ahead = state
-        x.touched = set(known[x.stream]) | set(state.memories) | {
-            m for r in tails[x.stream] if isinstance(r.event, ListEvent) for m in memories_of(r.event)
-        }
+        x.touched = (
+            set(known[x.stream])
+            | set(state.memories)
+            | {m for r in tails[x.stream] if isinstance(r.event, ListEvent) for m in memories_of(r.event)}
+        )
 
 
 def _run(conn: Connection[Any], name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -258,9 +260,7 @@ def _hidden_rows(conn: Connection[Any], desk: Desk, scene: Scene) -> None:
             x.searched_today, x.out_today = True, x.ahead.days.off.get(day, NOBODY)
 
 
-def _with_vector(
-    conn: Connection[Any], touched: Sequence[tuple[ListNow, Memory]], scene: Scene
-) -> set[bytes]:
+def _with_vector(conn: Connection[Any], touched: Sequence[tuple[ListNow, Memory]], scene: Scene) -> set[bytes]:
     """Digests of those texts for which a vector of the model in use is kept."""
     params = {
         "shards": [x.stream.bytes[0] for x, _ in touched],

@@ -14,6 +14,7 @@ from psycopg import Connection
 from remembrancer.domain.errors import InvalidInput, NotFound
 from remembrancer.domain.identity import check_key, list_key, list_stream
 from remembrancer.domain.persona_memory import MemoryList
+from remembrancer.domain.policy import Policy
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import (
     ArchiveHit,
@@ -49,7 +50,9 @@ class Reading:
         m = states[0].memories.get(memory)
         if m is None:
             raise NotFound(
-                f"The memory {memory} is no longer there.", rule="D31", hint="`history --memory` tells what became of it."
+                f"The memory {memory} is no longer there.",
+                rule="D31",
+                hint="`history --memory` tells what became of it.",
             )
         return view(m, states[0], home.key, policy, self._deps.now())
 
@@ -59,7 +62,7 @@ class Reading:
             raise InvalidInput(f"{state!r} is not a state.", hint="Use active, resting or expired.")
         if scope is not None and subject is not None:
             key = list_key(persona, scope, subject)
-            homes = [Home(list_stream(self._deps.tenant, key), key)]
+            homes: Sequence[Home] = [Home(list_stream(self._deps.tenant, key), key)]
         else:
             homes = self._homes(persona, scope, subject)
         states, policy = self._states(homes)
@@ -90,11 +93,9 @@ class Reading:
         homes = self._finder.lists(persona)
         if persona is not None and not homes and not self._finder.knows(persona):
             raise self._finder.no_such_persona(persona)
-        return [
-            h for h in homes if scope in (None, h.key.scope) and subject in (None, h.key.subject)
-        ]
+        return [h for h in homes if scope in (None, h.key.scope) and subject in (None, h.key.subject)]
 
-    def _states(self, homes: Sequence[Home]) -> tuple[Sequence[MemoryList], Any]:
+    def _states(self, homes: Sequence[Home]) -> tuple[Sequence[MemoryList], Policy]:
         loaded = self._deps.store.load_many([(self._deps.tenant_stream, TENANT), *((h.stream, LIST) for h in homes)])
         policy, _ = self._deps.policy(loaded[0])
         return [one.state for one in loaded[1:]], policy
@@ -149,7 +150,7 @@ class Reading:
         ]
         return HistoryAnswer(entries=entries, next=_next(rows[limit - 1]) if len(rows) > limit else None)
 
-    def find(self, q: str, *, limit: int) -> list[ArchiveHit]:
+    def find(self, q: str, *, limit: int) -> Sequence[ArchiveHit]:
         """Texts that are or were memories, nearest first. See `Remembrancer.find`."""
         if not q.strip():
             raise InvalidInput("Search for what?", hint="Give a text.")

@@ -118,7 +118,9 @@ class Recall:
         """One reply. See `Remembrancer.reply`."""
         now = self._deps.now()
         asked = _checked(persona, message, users, server, channel, tags, chat, platform, turn, memory)
-        home_chat = chat if chat is not None else default_chat(persona, server=server, channel=channel, users=asked.users)
+        home_chat = (
+            chat if chat is not None else default_chat(persona, server=server, channel=channel, users=asked.users)
+        )
         home = chat_home(home_chat, server=server, users=asked.users)
         request = self._request(home, request_id, message, memory, turn, asked, home_chat)
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
@@ -158,7 +160,7 @@ class Recall:
         )
         return answer.model_copy(update={"positions": _positions(done)})
 
-    # -- 1 ------------------------------------------------------------------------------------------------------------
+    # -- 1 ---------------------------------------------------------------------------------------------------------
 
     def _settings(self, persona: str, asked: _Asked, chat: str, home: Subject, platform: str) -> _Play:
         """All settings that bear on the reply, as of one moment, in one round trip."""
@@ -197,7 +199,14 @@ class Recall:
         return None
 
     def _request(
-        self, home: Subject, request_id: str | None, message: str, memory: str, turn: str | None, asked: _Asked, chat: str
+        self,
+        home: Subject,
+        request_id: str | None,
+        message: str,
+        memory: str,
+        turn: str | None,
+        asked: _Asked,
+        chat: str,
     ) -> Request:
         tenant = self._deps.tenant
         if request_id is not None:
@@ -209,7 +218,7 @@ class Recall:
         keep = tuple(owners) if request_id is not None else ()
         return Request(tenant, shard_of(tenant, home), request_id, "reply", body_fingerprint(body), keep)
 
-    # -- 2 and 3 ------------------------------------------------------------------------------------------------------
+    # -- 2 and 3 ---------------------------------------------------------------------------------------------------
 
     def _embed(self, message: str) -> Vector:
         assert self._deps.embedder is not None
@@ -235,13 +244,11 @@ class Recall:
 
         rows = self._deps.store.database.run(work)
         ranked = rank(Scored(r.view.id, r.list_no, r.score, r.similarity, r.words, r.view.created_at) for r in rows)
-        chosen = choose_matches(
-            ranked, threshold=threshold, match_limit=scene.policy.match_limit, on_desk=desk.ids
-        )
+        chosen = choose_matches(ranked, threshold=threshold, match_limit=scene.policy.match_limit, on_desk=desk.ids)
         views = {r.view.id: r.view for r in rows}
         return _Found("ok", None, chosen, views, {r.view.id: r.list_no for r in rows}, threshold)
 
-    # -- 4 ------------------------------------------------------------------------------------------------------------
+    # -- 4 ---------------------------------------------------------------------------------------------------------
 
     def _facts(
         self,
@@ -266,7 +273,9 @@ class Recall:
             }  # fmt: skip
 
         seen_lists = tuple(
-            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen) for x in desk.lists if x.version
+            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen)
+            for x in desk.lists
+            if x.version
         )
         record = e.ReplySearched(
             **stamp(stream.bytes[0]), chat=play.chat, attempt=attempt, persona=play.persona_key, users=play.users,
@@ -291,32 +300,24 @@ class Recall:
             facts: list[e.Event] = []
             if x.members and x.ticks(scene.today):
                 facts.append(e.ListSearched(**stamp(x.stream.bytes[0]), **whose, hidden=x.hidden, seen=x.seen))
-            here = tuple(
-                e.Match(**c.model_dump(exclude={"matched"})) for c in matched if found.list_no[c.memory] == no
-            )
+            here = tuple(e.Match(**c.model_dump(exclude={"matched"})) for c in matched if found.list_no[c.memory] == no)
             if here:
                 facts.append(e.MemoriesMatched(**stamp(x.stream.bytes[0]), **whose, matches=here))
             if facts:
                 batches.append(Batch(x.stream, facts, None, (x.key.owner,)))
         return batches, recalled
 
-    # -- 6 ------------------------------------------------------------------------------------------------------------
+    # -- 6 ---------------------------------------------------------------------------------------------------------
 
     def _answer(
         self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], turn: str, attempt: int
     ) -> ReplyAnswer:
-        text = render_prefix(
-            play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines
-        )
+        text = render_prefix(play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines)
         on_desk = [desk.views[i] for i in in_print_order(desk.order, desk.lines)]
         late_views = [found.views[i] for i in recalled]
         recent = [n for n, v in enumerate(on_desk, start=1) if v.recent]
-        late_text = render_late(
-            [Line(v.text, v.until, v.pinned) for v in late_views], recent, scene.policy.recent_days
-        )
-        shown = [
-            MatchView(**c.model_dump(), text=found.views[c.memory].text) for c in found.candidates
-        ]
+        late_text = render_late([Line(v.text, v.until, v.pinned) for v in late_views], recent, scene.policy.recent_days)
+        shown = [MatchView(**c.model_dump(), text=found.views[c.memory].text) for c in found.candidates]
         return ReplyAnswer(
             turn=turn,
             attempt=attempt,
@@ -389,4 +390,3 @@ def _answered(done: Appended) -> ReplyAnswer:
 
 def _positions(done: Appended) -> list[Position]:
     return [Position(shard=s, position=p) for s, p in done.reached.items()]
-

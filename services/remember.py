@@ -18,11 +18,19 @@ from remembrancer.domain import events as e
 from remembrancer.domain import persona_memory as lists
 from remembrancer.domain.errors import InvalidInput, ListFull, NotAllowed
 from remembrancer.domain.eviction import InLine
-from remembrancer.domain.identity import ListKey, check_key, list_key, list_stream, person_stream, persona_stream, server_stream
+from remembrancer.domain.identity import (
+    ListKey,
+    check_key,
+    list_key,
+    list_stream,
+    person_stream,
+    persona_stream,
+    server_stream,
+)
 from remembrancer.domain.instructions import WARNING, reads_like_an_instruction
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.notices import Notice, refused_notice, saved_notice
-from remembrancer.domain.persona_memory import KEEP, Context, Keep, MemoryList, NewMemory
+from remembrancer.domain.persona_memory import Context, Keep, MemoryList, NewMemory
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server
 from remembrancer.domain.text import folded
@@ -39,6 +47,7 @@ from remembrancer.services.answers import (
 )
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
+from remembrancer.services.embedders import Vector
 from remembrancer.services.finder import Finder, Home
 from remembrancer.services.store import Appended, Batch, Decision, Request, fingerprint
 from remembrancer.services.turns import Turns
@@ -74,7 +83,7 @@ class Remember:
         self._finder = finder
         self._turns = turns
 
-    # -- verbs ----------------------------------------------------------------------------------------------------------
+    # -- verbs -----------------------------------------------------------------------------------------------------
 
     def save(
         self,
@@ -102,7 +111,7 @@ class Remember:
             "channels": new.channels, "make_room": make_room, "source": source.model_dump(), "stamps": stamps,
         }  # fmt: skip
         memory = make_id(stream.bytes[0])
-        vector = None if not isinstance(text, str) or not text.strip() else self._vector(text)
+        vector = self._vector(text)
         kept = False
 
         def decide(at: _Loaded) -> Decision:
@@ -119,7 +128,7 @@ class Remember:
                 "status": "duplicate" if saved.duplicate else "saved",
                 "memory": _json(view(after.memories[saved.memory], after, key, at.policy, now)),
                 "forgotten": _forgotten(saved.forgotten, at, key, now),
-                "warnings": self._warnings(text, saved, vector, stream, key),
+                "warnings": self._warnings(text, saved, vector, stream),
                 "notices": [
                     _notice(saved_notice(key, _notices(at), text, saved.forgotten and saved.forgotten.memory.text))
                 ],
@@ -140,7 +149,7 @@ class Remember:
         memory: UUID,
         *,
         text: str | Keep,
-        until: date | None | Keep,
+        until: date | Keep | None,
         tags: Sequence[str] | Keep,
         channels: Sequence[str] | Keep,
         actor: e.Actor,
@@ -159,7 +168,7 @@ class Remember:
             k: v for k, v in changes.items() if not isinstance(v, Keep)
         }
         now = self._deps.now()
-        vector = self._vector(text) if isinstance(text, str) and text.strip() else None
+        vector = self._vector(text)
         warnings = [WARNING] if isinstance(text, str) and reads_like_an_instruction(text) else []
 
         def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
@@ -228,7 +237,7 @@ class Remember:
         answer, done = self._run(request, stream, key, decide, now)
         return ClearAnswer(**answer, positions=_positions(done))
 
-    # -- the common way ---------------------------------------------------------------------------------------------------
+    # -- the common way --------------------------------------------------------------------------------------------
 
     def _change(
         self,
@@ -396,10 +405,10 @@ class Remember:
                 )
         return None
 
-    def _vector(self, text: str) -> Any:
-        return self._vectors.of_passage(text)
+    def _vector(self, text: object) -> Vector | None:
+        return self._vectors.of_passage(text) if isinstance(text, str) and text.strip() else None
 
-    def _warnings(self, text: str, saved: lists.Saved, vector: Any, stream: UUID, key: ListKey) -> list[str]:
+    def _warnings(self, text: str, saved: lists.Saved, vector: Vector | None, stream: UUID) -> list[str]:
         """What the save did, but should be known: instructions (T16), near-duplicates (D12), no vector (D22)."""
         warnings = [WARNING] if reads_like_an_instruction(text) else []
         embedder = self._deps.embedder

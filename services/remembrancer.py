@@ -1,9 +1,9 @@
 """The public face: one object, one method a verb.
 
-    with open_memory() as memory:
-        memory.save("mira", scope="server", subject="guild-1", text="Juno's cat is named Mochi")
-        answer = memory.reply("mira", message="how is Mochi?", users=["juno"], server="guild-1")
-        prompt = answer.prefix.text + "…" + answer.late.text
+with open_memory() as memory:
+    memory.save("mira", scope="server", subject="guild-1", text="Juno's cat is named Mochi")
+    answer = memory.reply("mira", message="how is Mochi?", users=["juno"], server="guild-1")
+    prompt = answer.prefix.text + "…" + answer.late.text
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Remembrancer:
         """The parts behind this face, for tests, benchmarks and operators."""
         return self._engine
 
-    # -- one list ---------------------------------------------------------------------------------------------------------
+    # -- one list --------------------------------------------------------------------------------------------------
 
     def save(
         self,
@@ -132,7 +132,7 @@ class Remembrancer:
         memory: UUID | str,
         *,
         text: str | Keep = KEEP,
-        until: date | str | None | Keep = KEEP,
+        until: date | str | Keep | None = KEEP,
         tags: Sequence[str] | Keep = KEEP,
         channels: Sequence[str] | Keep = KEEP,
         actor: Actor = "person",
@@ -250,7 +250,7 @@ class Remembrancer:
         """
         return self._engine.reading.list(persona, scope=scope, subject=subject, state=state)
 
-    # -- a reply ------------------------------------------------------------------------------------------------------------
+    # -- a reply ---------------------------------------------------------------------------------------------------
 
     def reply(
         self,
@@ -298,7 +298,7 @@ class Remembrancer:
             request_id=request_id,
         )
 
-    # -- looking back -------------------------------------------------------------------------------------------------------
+    # -- looking back ----------------------------------------------------------------------------------------------
 
     def history(
         self,
@@ -338,7 +338,7 @@ class Remembrancer:
         """Texts that are or ever were memories, of all personas of the tenant, nearest first (for operators)."""
         return self._engine.reading.find(q, limit=limit)
 
-    # -- settings -----------------------------------------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------------------------
 
     def persona(self, persona: str) -> PersonaView:
         """A persona's settings."""
@@ -404,15 +404,13 @@ class Remembrancer:
         """Record the tenant's own numbers (fields of `Policy`); None takes one back."""
         return self._engine.configure.set_policy(fields, request_id)
 
-    # -- in and out ---------------------------------------------------------------------------------------------------------
+    # -- in and out ------------------------------------------------------------------------------------------------
 
     def export(self, *, persona: str | None = None) -> Iterator[dict[str, Any]]:
         """All memories as rows of our own format, complete: texts, stamps, counters, pins. An import of them is exact."""
         return self._engine.transfer.export(persona)
 
-    def import_rows(
-        self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None
-    ) -> ImportAnswer:
+    def import_rows(self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> ImportAnswer:
         """Import rows of our own format. The same rows again import nothing (D12); nothing is evicted (D8)."""
         return self._engine.transfer.import_rows(rows, progress)
 
@@ -429,7 +427,7 @@ class Remembrancer:
         """
         return self._engine.transfer.import_tomori(data, persona, subject, progress)
 
-    # -- operation ----------------------------------------------------------------------------------------------------------
+    # -- operation -------------------------------------------------------------------------------------------------
 
     def doctor(self) -> DoctorReport:
         """Is this installation well? Database, projections, parked streams, vectors, model, Redis."""

@@ -55,6 +55,4 @@ def _has_room(m: Memory, s: MemoryList, policy: Policy, now: datetime) -> bool:
 def in_reading_order(views: list[MemoryView]) -> list[MemoryView]:
     """Pinned first, then the active, the resting and the expired; each newest first."""
     rank = {"active": 1, "resting": 2, "expired": 3}
-    return sorted(
-        views, key=lambda v: (0 if v.pinned else rank[v.state], -v.updated_at.timestamp(), str(v.id))
-    )
+    return sorted(views, key=lambda v: (0 if v.pinned else rank[v.state], -v.updated_at.timestamp(), str(v.id)))
