@@ -7,13 +7,14 @@ nothing: what a test proves about durability, it proves with a server of its own
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
@@ -23,25 +24,49 @@ import pytest
 import redis
 from psycopg import sql
 
+from remembrancer.domain.errors import RemembrancerError
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
 MEMORY = Path("/dev/shm")
 TEST_DATA = "REMEMBRANCER_TEST_DATA"
-TEMPLATE = "migrated"
+RUN = "remembrancer-run-"
+_run = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the run's data directory; the workers find it in their environment."""
+    """Makes the run's data directory, locked as long as the run lives; the workers find it in their environment."""
     if not hasattr(config, "workerinput"):
-        roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2 * 1024**3
-        os.environ[TEST_DATA] = tempfile.mkdtemp(prefix="remembrancer-tests-", dir=MEMORY if roomy else None)
+        place = _place()
+        _remove_killed_runs(place)
+        data = tempfile.mkdtemp(prefix=RUN, dir=place)
+        config.stash[_run] = os.open(data, os.O_RDONLY)
+        fcntl.flock(config.stash[_run], fcntl.LOCK_EX)
+        os.environ[TEST_DATA] = data
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Removes it, after the last worker."""
-    if not hasattr(config, "workerinput"):
+    if _run in config.stash:
         shutil.rmtree(os.environ.pop(TEST_DATA), ignore_errors=True)
+        os.close(config.stash[_run])
+
+
+def _place() -> Path:
+    roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2 * 1024**3
+    return MEMORY if roomy else Path(tempfile.gettempdir())
+
+
+def _remove_killed_runs(place: Path) -> None:
+    for folder in place.glob(f"{RUN}*"):
+        with suppress(OSError, RemembrancerError):
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                open_embedded(folder).close()  # stops its server
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +117,20 @@ def _database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
     finally:
         with psycopg.connect(postgres.url_of("postgres"), autocommit=True) as connection:
             connection.execute(drop.format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A temporary folder that every user may enter, also when root runs the tests (pytest's own are private)."""
+    with TemporaryDirectory(prefix="remembrancer-test-", dir=_place()) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def data_dir(open_folder: Path) -> Path:
+    """The path of a data directory that does not exist yet, for tests that need a server of their own."""
+    return open_folder / "data"
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import atexit
 import os
 import sys
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -100,9 +99,10 @@ def open_embedded(data_dir: Path | None = None, *, settings: Mapping[str, str] |
             writable or of another PostgreSQL version, or the server does not start. Nothing is written then.
     """
     account = server_account()
-    directory = DataDirectory((data_dir or default_data_dir()).expanduser().absolute(), account)
     programs = find_programs()
-    with explained(directory.path):
+    path = (data_dir or default_data_dir()).expanduser()
+    with explained(path):
+        directory = DataDirectory(path.resolve(), account)
         directory.refuse_what_is_not_ours()
         directory.create()
         with alone(directory.lock) as lock:
@@ -117,8 +117,6 @@ def _open(directory: DataDirectory, programs: Path, lock: int, settings: Mapping
         if not directory.cluster.exists():
             make_cluster(directory, programs, lock, durable=settings.get("fsync") != "off")
         running = ensure_running(directory, programs, settings, lambda found: _answers(directory, found))
-        if not _answers(directory, running):
-            raise Unavailable(f"The database server of {directory.path} has started but does not answer.")
     except BaseException:
         os.close(users)
         _stop_if_unused(directory)
@@ -138,7 +136,7 @@ def _stop_if_unused(directory: DataDirectory) -> None:
 
 
 def _answers(directory: DataDirectory, running: Postmaster) -> bool:
-    """Whether the server lets us in; makes our database if a first start was cut off before it did.
+    """Whether the server lets us in, or would if there were room.
 
     Raises:
         Unavailable: it does not take our password.
@@ -151,10 +149,7 @@ def _answers(directory: DataDirectory, running: Postmaster) -> bool:
                 f"The database in {directory.path} does not take the password in {directory.password_file}.",
                 hint="Restore this file from the backup of the data directory.",
             ) from None
-        if f'database "{DATABASE}" does not exist' not in str(error):
-            return False
-        with psycopg.connect(_url(directory, running.sockets, "postgres"), autocommit=True) as connection:
-            connection.execute(files(__name__).joinpath("create_database.sql").read_bytes())
+        return "too many clients" in str(error)
     return True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,28 +28,45 @@ class Account:
     gid: int
     switched: bool
 
-    def way_blocked_at(self, path: Path) -> Path | None:
+    def blocked_on_way_to(self, path: Path) -> Path | None:
         """Returns the first folder above `path` that this account may not enter, or None."""
         for folder in reversed(path.parents):
-            if folder.exists() and not self._may_enter(folder):
+            if folder.exists() and not self.may_enter(folder):
                 return folder
         return None
 
-    def _may_enter(self, folder: Path) -> bool:
+    def may_enter(self, path: Path) -> bool:
+        """Whether this account may enter a folder, or run a program."""
         if not self.switched:
-            return os.access(folder, os.X_OK)
-        status = folder.stat()
+            return os.access(path, os.X_OK)
+        status = path.stat()
         if status.st_uid == self.uid:
             return bool(status.st_mode & stat.S_IXUSR)
         if status.st_gid == self.gid:
             return bool(status.st_mode & stat.S_IXGRP)
         return bool(status.st_mode & stat.S_IXOTH)
 
+    def give(self, path: Path) -> None:
+        """Makes this account the owner of `path`."""
+        if self.switched:
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
 
 def server_account() -> Account:
-    """Returns the account of the server: ours, or `SERVER_ID` when we are root."""
+    """Returns the account of the server: ours, or `SERVER_ID` when we are root.
+
+    Raises:
+        Unavailable: we are a root that may not act for others, as in a container without capabilities.
+    """
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switched=False)
+    try:
+        subprocess.run(["/bin/sh", "-c", ":"], user=SERVER_ID, group=SERVER_ID, extra_groups=(), check=True, cwd="/")
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Unavailable(
+            f"PostgreSQL refuses to run as root, and this root may not run it as another user ({SERVER_ID}): {error}.",
+            hint="Run as an ordinary user, or set REMEMBRANCER_DATABASE_URL.",
+        ) from error
     return Account(SERVER_ID, SERVER_ID, switched=True)
 
 

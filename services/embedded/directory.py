@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class DataDirectory:
     @property
     def unfinished(self) -> Path:
         """Where a new cluster is made."""
-        return self.path / "postgres-unfinished"
+        return self.path / "unfinished-postgres"
 
     @property
     def password_file(self) -> Path:
@@ -95,7 +96,7 @@ class DataDirectory:
             self._refuse_another_version()
 
     def _refuse_what_is_out_of_reach(self) -> None:
-        blocked = self.account.way_blocked_at(self.path)
+        blocked = self.account.blocked_on_way_to(self.path)
         if blocked is None:
             return
         who = f"the database's user (id {self.account.uid})" if self.account.switched else "you"
@@ -112,7 +113,7 @@ class DataDirectory:
         if owner not in owners:
             raise Unavailable(
                 f"{path} belongs to another user (id {owner}, you are {os.geteuid()}).",
-                hint=f"Run as that user. Otherwise: {OTHER_PLACE[0].lower()}{OTHER_PLACE[1:]}",
+                hint="Run as that user, or choose another data directory.",
             )
 
     def _refuse_another_version(self) -> None:
@@ -129,28 +130,37 @@ class DataDirectory:
         )
 
     def create(self) -> None:
-        """Makes the directory, private to us; as root the server's group may pass through it."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self.account.switched:
-            os.chown(self.path, 0, self.account.gid)
-            self.path.chmod(0o710)
-        elif self.path.stat().st_mode & 0o077:
-            self.path.chmod(0o700)
+        """Makes the directory, private to us. As root the server's group may pass through it, and new folders above it
+        let everybody pass, whatever the umask; those that were there stay as they are.
+        """
+        for folder in reversed(self.path.parents):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                if self.account.switched:
+                    folder.chmod(0o755)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        owner, group, mode = (0, self.account.gid, 0o710) if self.account.switched else (os.geteuid(), None, 0o700)
+        status = self.path.stat()
+        if status.st_uid != owner or group not in {None, status.st_gid}:
+            os.chown(self.path, owner, -1 if group is None else group)
+        if stat.S_IMODE(status.st_mode) != mode:
+            self.path.chmod(mode)
 
-    def create_for_server(self, folder: Path) -> None:
-        """Makes a folder that the server alone, and root, may enter."""
+    def create_for(self, account: Account, folder: Path) -> None:
+        """Makes a folder here that this account alone, and root, may enter."""
         folder.mkdir(mode=0o700, exist_ok=True)
-        if self.account.switched:
-            os.chown(folder, self.account.uid, self.account.gid)
+        account.give(folder)
 
     def remove_failed_start(self) -> None:
         """Takes away what a first start left that never had a cluster."""
         if self.cluster.exists():
             return
-        for folder in (self.unfinished, self.sockets, self.logs):
-            shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.password_file, self.start_log, self.users, self.alive, self.lock):
-            file.unlink(missing_ok=True)
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry != self.lock:
+                entry.unlink()
+        self.lock.unlink()
         with suppress(OSError):
             self.path.rmdir()
 
@@ -179,6 +189,15 @@ class DataDirectory:
             os.fsync(file.fileno())
         unfinished.rename(self.password_file)
         return password
+
+
+def flush(folder: Path) -> None:
+    """Puts on disk which files a folder holds."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def default_data_dir() -> Path:

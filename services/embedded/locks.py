@@ -16,7 +16,7 @@ from pathlib import Path
 
 from remembrancer.domain.errors import Unavailable
 
-LOCK_SECONDS = 90.0
+LOCK_SECONDS = 330.0  # longer than a server may take to start
 POLL_SECONDS = 0.01
 
 
@@ -56,27 +56,24 @@ def alone(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[int]:
     Raises:
         Unavailable: somebody else held it for `seconds`.
     """
-    deadline = time.monotonic() + seconds
-    descriptor = open_lock(path)
+    descriptor = _wait_for(path, time.monotonic() + seconds)
+    if descriptor is None:
+        raise Unavailable(
+            f"Another process has been starting or stopping the database of {path.parent} for {seconds:.0f} s.",
+            hint="Wait for it or end it, then try again.",
+        )
     try:
-        while not (try_alone(descriptor) and _is_still(path, descriptor)):
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"Another process has been starting or stopping the database of {path.parent} for {seconds:.0f} s.",
-                    hint="Wait for it or end it, then try again.",
-                )
-            if not _is_still(path, descriptor):
-                os.close(descriptor)
-                descriptor = open_lock(path)
-            time.sleep(POLL_SECONDS)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the locked file is the one that stands there now; a first start that failed takes its own away."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+def _wait_for(path: Path, deadline: float) -> int | None:
+    while time.monotonic() < deadline:
+        descriptor = open_lock(path)
+        # A first start that failed takes its files away: what we have locked may not be what stands there now.
+        if try_alone(descriptor) and path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return descriptor
+        os.close(descriptor)
+        time.sleep(POLL_SECONDS)
+    return None

@@ -44,13 +44,15 @@ def within_reach(programs: Path, account: Account, data_dir: Path) -> Path:
 
     A virtual environment under `/root` is closed to every other user; copying 20 MB once is better than opening it.
     """
-    if account.way_blocked_at(programs / "postgres") is None:
+    program = programs / "postgres"
+    if account.blocked_on_way_to(program) is None and account.may_enter(program):
         return programs
     home = data_dir / f"programs-{_wheel_version()}"
     if not home.is_dir():
         for older in data_dir.glob("programs-*"):
             shutil.rmtree(older)
-        unfinished = data_dir / "programs-unfinished"
+        unfinished = data_dir / "unfinished-programs"
+        shutil.rmtree(unfinished, ignore_errors=True)
         _copy(programs.parents[1], unfinished)
         unfinished.rename(home)
     return home / PACKAGE / BIN

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,19 +23,21 @@ import psutil
 
 from remembrancer.domain.errors import Unavailable
 from remembrancer.services.embedded.account import Account, initdb_account
-from remembrancer.services.embedded.directory import OTHER_PLACE, DataDirectory
+from remembrancer.services.embedded.directory import OTHER_PLACE, DataDirectory, flush
 from remembrancer.services.embedded.locks import POLL_SECONDS, is_held, open_lock, try_alone
 
 logger = logging.getLogger(__name__)
 
 USER = "remembrancer"
 PORT = 5432
-TEMPORARY = "remembrancer-"
-START_SECONDS = 60.0
+CREATE_DATABASE = Path(__file__).with_name("create_database.sql")
+# Recovery after a crash reads up to a gigabyte of log; giving up on it would only make the next start begin again.
+START_SECONDS = 300.0
 STOP_SECONDS = 30.0
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS, the closing zero included.
 SOCKET_BYTES = 107 if sys.platform == "linux" else 103
-
+TEMPORARY = "remembrancer-"
+# The wheel's libraries are found by their relative path; some systems keep zlib where only LD_LIBRARY_PATH says.
 PASSED_ON = ("PATH", "LD_LIBRARY_PATH")
 
 SETTINGS = {
@@ -55,12 +56,14 @@ SETTINGS = {
     "log_rotation_age": "1d",
     "log_rotation_size": "0",
     "log_truncate_on_rotation": "on",
+    # /dev/shm of a container has 64 MB, too little for a parallel build of an HNSW index.
+    **({"dynamic_shared_memory_type": "sysv"} if sys.platform == "linux" else {}),
 }
 
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What a running server writes about itself into `postmaster.pid`."""
+    """What a server writes about itself into `postmaster.pid`."""
 
     pid: int
     sockets: Path
@@ -71,11 +74,9 @@ class Postmaster:
         """Reads it; None if there is none or it is not complete yet."""
         try:
             lines = (cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
+            return cls(pid=int(lines[0]), sockets=Path(lines[4]), ready=lines[7].strip() == "ready")
+        except (FileNotFoundError, IndexError, ValueError):
             return None
-        if len(lines) < 8:
-            return None
-        return cls(pid=int(lines[0]), sockets=Path(lines[4]), ready=lines[7].strip() == "ready")
 
     def works_in(self, cluster: Path) -> bool:
         """Whether the process of this number is a server on this cluster, as far as we can see (numbers are reused)."""
@@ -88,38 +89,49 @@ class Postmaster:
 def make_cluster(directory: DataDirectory, programs: Path, lock: int, *, durable: bool) -> None:
     """Makes a cluster with its password; it appears in its place in one step, complete, or not at all.
 
+    Args:
+        lock: the descriptor of the directory's lock, which `initdb` holds as long as it runs.
+        durable: whether the new files are flushed to disk.
+
     Raises:
         Unavailable: `initdb` failed; its own words are in the message.
     """
     account = initdb_account(directory.account)
     shutil.rmtree(directory.unfinished, ignore_errors=True)
-    directory.unfinished.mkdir(mode=0o700)
+    directory.create_for(account, directory.unfinished)
+    cluster = directory.unfinished / "cluster"
     password = directory.unfinished / "password"
     password.touch(mode=0o600)
     password.write_text(directory.make_password(), encoding="utf-8")
-    if account.switched:
-        os.chown(password, account.uid, account.gid)
-        os.chown(directory.unfinished, account.uid, account.gid)
-    cluster = directory.unfinished / "cluster"
-    initdb = _launch(
-        [
-            *(programs / "initdb", f"--pgdata={cluster}", f"--username={USER}", f"--pwfile={password}"),
-            *("--auth=scram-sha-256", "--encoding=UTF8", "--data-checksums"),
-            *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
-            *(() if durable else ("--no-sync",)),
-        ],
-        account,
-        directory.start_log,
-        holding=lock,
-    )
-    if initdb.wait():
-        raise Unavailable(
-            f"No database could be made in {directory.path}: {_last_line(_read(directory.start_log))}", hint=OTHER_PLACE
-        )
-    if account.switched:
-        _give(cluster, directory.account)
+    account.give(password)
+    initdb: list[str | Path] = [
+        *(programs / "initdb", f"--pgdata={cluster}", f"--username={USER}", f"--pwfile={password}"),
+        *("--auth=scram-sha-256", "--encoding=UTF8", "--data-checksums"),
+        *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+        "--set=scram_iterations=1",  # stretching helps weak passwords; ours is random, and connecting gets faster
+        *(() if durable else ("--no-sync",)),
+    ]
+    postgres: list[str | Path] = [
+        programs / "postgres",
+        "--single",
+        "-D",
+        cluster,
+        "-c",
+        "exit_on_error=on",
+        "postgres",
+    ]
+    for command, read in ((initdb, Path(os.devnull)), (postgres, CREATE_DATABASE)):
+        if _launch(command, account, directory.start_log, holding=lock, read=read).wait():
+            reason = _said(directory.start_log)
+            raise Unavailable(f"No database could be made in {directory.path}: {reason}", hint=OTHER_PLACE)
+    password.unlink()
+    if account != directory.account:
+        for path in (cluster, *cluster.rglob("*")):
+            directory.account.give(path)
     cluster.rename(directory.cluster)
-    shutil.rmtree(directory.unfinished)
+    if durable:
+        flush(directory.path)
+    directory.unfinished.rmdir()
 
 
 def ensure_running(
@@ -128,27 +140,31 @@ def ensure_running(
     """Returns the running server: the one that is there, also if whoever started it was killed, or a new one.
 
     Args:
-        answers: says whether a server that calls itself ready takes connections.
+        settings: parameters for a new server, over ours.
+        answers: says whether a server that calls itself ready lets us in.
 
     Raises:
         Unavailable: it does not start, or not in `START_SECONDS`.
     """
     deadline = time.monotonic() + START_SECONDS
-    alive = open_lock(directory.alive)
-    try:
-        while time.monotonic() < deadline:
-            if try_alone(alive):
-                _remove_what_a_dead_server_left(directory)
-                return _start(directory, programs, settings, alive, deadline)
-            running = Postmaster.of(directory.cluster)
-            if running and running.ready and answers(running):
-                return running
-            time.sleep(POLL_SECONDS)
-    finally:
-        os.close(alive)
+    started = False
+    while time.monotonic() < deadline:
+        running = Postmaster.of(directory.cluster)
+        if not is_held(directory.alive):
+            if started:
+                raise Unavailable(
+                    f"The database server of {directory.path} did not start: {_why_it_ended(directory)}",
+                    hint=f"Its log is in {directory.logs}.",
+                )
+            _remove_what_a_dead_server_left(directory, running)
+            _start(directory, programs, settings)
+            started = True
+        elif running and running.ready and answers(running):
+            return running
+        time.sleep(POLL_SECONDS)
     raise Unavailable(
         f"The database server of {directory.path} runs but has not answered for {START_SECONDS:.0f} s.",
-        hint=f"Its log is in {directory.logs}.",
+        hint=f"It may be recovering after a crash: try again in a while. Its log is in {directory.logs}.",
     )
 
 
@@ -168,52 +184,34 @@ def stop(directory: DataDirectory) -> None:
     _remove_sockets(directory, running.sockets)
 
 
-def _start(
-    directory: DataDirectory, programs: Path, settings: Mapping[str, str], alive: int, deadline: float
-) -> Postmaster:
-    directory.create_for_server(directory.logs)
-    sockets = _make_sockets(directory)
-    options = {
-        **SETTINGS,
-        "unix_socket_directories": '"{}"'.format(str(sockets).replace('"', '""')),
-        "log_directory": str(directory.logs),
-        **settings,
-    }
-    server = _launch(
-        [
-            *(programs / "postgres", "-D", directory.cluster, "-p", str(PORT)),
-            *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
-        ],
-        directory.account,
-        directory.start_log,
-        holding=alive,
-    )
-    # The server may outlive us or end before us; somebody has to take note of its end.
-    threading.Thread(target=server.wait, name="embedded-postgres", daemon=True).start()
-    while time.monotonic() < deadline:
-        running = Postmaster.of(directory.cluster)
-        if running and running.ready:
-            return running
-        if server.poll() is not None:
-            raise Unavailable(
-                f"The database server of {directory.path} did not start: {_why_it_ended(directory)}",
-                hint=f"Its log is in {directory.logs} and {directory.start_log}.",
-            )
-        time.sleep(POLL_SECONDS)
-    raise Unavailable(
-        f"The database server of {directory.path} is not ready after {START_SECONDS:.0f} s.",
-        hint=f"It may be recovering after a crash: try again in a while. Its log is in {directory.logs}.",
-    )
+def _start(directory: DataDirectory, programs: Path, settings: Mapping[str, str]) -> None:
+    directory.create_for(directory.account, directory.logs)
+    sockets = str(_make_sockets(directory)).replace('"', '""')
+    options = {"unix_socket_directories": f'"{sockets}"', "log_directory": str(directory.logs), **SETTINGS, **settings}
+    postgres: list[str | Path] = [
+        *(programs / "postgres", "-D", directory.cluster, "-p", str(PORT)),
+        *(part for name, value in options.items() for part in ("-c", f"{name}={value}")),
+    ]
+    alive = open_lock(directory.alive)
+    try:
+        # By way of a shell that ends at once, so that the server is no child of ours that we would have to wait for.
+        if try_alone(alive):
+            command = ["/bin/sh", "-c", '"$@" &', "sh", *postgres]
+            _launch(command, directory.account, directory.start_log, holding=alive).wait()
+    finally:
+        os.close(alive)
 
 
-def _launch(command: Sequence[str | Path], account: Account, log: Path, *, holding: int) -> subprocess.Popen[bytes]:
+def _launch(
+    command: Sequence[str | Path], account: Account, log: Path, *, holding: int, read: Path = Path(os.devnull)
+) -> subprocess.Popen[bytes]:
     """Runs a program of the server as `account`, in a session of its own so that Ctrl-C in a terminal, or its end, does
     not reach it, and holding the lock `holding` as long as it lives. It keeps no pipe and no variable of ours.
     """
-    with log.open("wb") as output:
+    with read.open("rb") as source, log.open("wb") as output:
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=source,
             stdout=output,
             stderr=output,
             pass_fds=(holding,),
@@ -233,12 +231,15 @@ def _make_sockets(directory: DataDirectory) -> Path:
     `postmaster.pid`.
     """
     if _fits(directory.sockets):
-        directory.create_for_server(directory.sockets)
+        directory.create_for(directory.account, directory.sockets)
         return directory.sockets
     for parent in (tempfile.gettempdir(), "/tmp"):  # noqa: S108
-        if _fits(Path(parent, f"{TEMPORARY}12345678")) and directory.account.way_blocked_at(Path(parent, "x")) is None:
+        if (
+            _fits(Path(parent, f"{TEMPORARY}12345678"))
+            and directory.account.blocked_on_way_to(Path(parent, "x")) is None
+        ):
             folder = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
-            directory.create_for_server(folder)
+            directory.account.give(folder)
             return folder
     raise Unavailable(
         f"{directory.sockets} is too long for a socket ({SOCKET_BYTES} bytes), and so is every temporary folder.",
@@ -259,14 +260,13 @@ def _remove_sockets(directory: DataDirectory, folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_what_a_dead_server_left(directory: DataDirectory) -> None:
+def _remove_what_a_dead_server_left(directory: DataDirectory, dead: Postmaster | None) -> None:
     """Removes `postmaster.pid` and sockets after a crash: PostgreSQL would trust the process number in them, which may
     be somebody else's by now. We know better, as no process holds `alive`.
 
     Raises:
         Unavailable: a server that we did not start works on the cluster.
     """
-    dead = Postmaster.of(directory.cluster)
     if dead is not None:
         if dead.works_in(directory.cluster):
             raise Unavailable(
@@ -278,25 +278,24 @@ def _remove_what_a_dead_server_left(directory: DataDirectory) -> None:
     _remove_sockets(directory, directory.sockets)
 
 
-def _give(folder: Path, account: Account) -> None:
-    os.chown(folder, account.uid, account.gid)
-    for path in folder.rglob("*"):
-        os.chown(path, account.uid, account.gid, follow_symlinks=False)
-
-
 def _why_it_ended(directory: DataDirectory) -> str:
-    """Returns the last words of the start that failed: from the log, or from before there was one."""
+    """Returns what the start that failed said of the reason: in the log, or before there was one."""
     log = max(directory.logs.glob("*.log"), key=lambda log: log.stat().st_mtime, default=directory.start_log)
-    of_this_start = _read(log).rpartition("starting PostgreSQL")[2]
-    return _last_line(of_this_start if "FATAL" in of_this_start else _read(directory.start_log))
+    return _complaint(log, since="starting PostgreSQL") or _said(directory.start_log)
 
 
-def _read(log: Path) -> str:
-    with suppress(FileNotFoundError):
-        return log.read_text(encoding="utf-8", errors="replace")
-    return ""
+def _said(log: Path) -> str:
+    """Returns what a log says first of an error, or else its last line."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return _complaint(log) or (lines or ["it does not say why."])[-1].strip()
 
 
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines() or ["it says nothing about the reason"]
-    return next((line for line in reversed(lines) if re.search("error|FATAL|PANIC", line)), lines[-1]).strip()
+def _complaint(log: Path, since: str = "") -> str | None:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = (text.rpartition(since)[2] if since else text).splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        error = re.search(r"(error|ERROR|FATAL|PANIC): .*", line)
+        if error and "the database system is" not in line:  # which is what impatient clients are told
+            advice = re.search(r"(DETAIL|HINT): .*", following)
+            return f"{error[0].rstrip('.')}.{' ' + advice[0] if advice else ''}"
+    return None
