@@ -81,6 +81,8 @@ class Source(BaseModel):
 
     chat: str | None = None
     messages: tuple[str, ...] = ()
+    turn: str | None = None
+    """The turn before an import: a turn of another store, which nobody can undo here."""
 
 
 class MemorySaved(ListEvent):
@@ -105,6 +107,8 @@ class MemorySaved(ListEvent):
     last_used_day: date | None = None
     unused_days: int = 0
     """Days counted before an import or a move (export and import are exact)."""
+    by: Actor | None = None
+    """Who saved it first, where an import brings it; left out, whoever acts."""
 
 
 class MemoryEdited(ListEvent):

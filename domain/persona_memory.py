@@ -92,7 +92,7 @@ def _saved(s: MemoryList, ev: e.MemorySaved, at: datetime) -> MemoryList:
         text=ev.text,
         created_at=ev.created_at or at,
         updated_at=ev.updated_at or ev.created_at or at,
-        actor=ev.actor,
+        actor=ev.by or ev.actor,
         base_day=ev.day,
         base_days=ev.unused_days,
         base_matched_at=ev.last_matched_at,
