@@ -109,7 +109,7 @@ class RandomWeeks(RuleBasedStateMachine):
     @precondition(lambda self: self.facts)
     @rule(which=st.integers(0, 1))
     def a_fact_is_told_again(self, which: int) -> None:
-        """Of a parallel reply, or folded twice: nothing changes. Not after an undo or a recount, which it would outlive."""
+        """Of a parallel reply, or folded twice: no change. (Not after an undo or a recount: it would outlive that.)"""
         self.happens(self.facts[which])
 
     @rule(data=st.data(), by_turn=st.booleans(), edits=st.booleans())
