@@ -50,7 +50,8 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
 
 def text_part(m: Memory) -> tuple[Any, ...]:
     """What stands in `memory`: if it is the same, the row need not be written."""
-    return (m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source)
+    return (m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source, m.pinned,
+            m.protected)  # fmt: skip
 
 
 def text_row(m: Memory, tenant: str, owner: Subject) -> dict[str, Any]:
@@ -67,6 +68,8 @@ def text_row(m: Memory, tenant: str, owner: Subject) -> dict[str, Any]:
         "actor": m.actor,
         "turn": m.turn,
         "source": Jsonb(m.source.model_dump(mode="json")),
+        "pinned": m.pinned,
+        "protected": m.protected,
         "tenant": tenant,
         "kind": owner.kind,
         "subject": owner.key,
@@ -82,7 +85,10 @@ def use_row(m: Memory) -> dict[str, Any]:
         "carried": m.carried,
         "pinned": m.pinned,
         "frozen": m.frozen,
-        "protected": m.protected,
+        "updated_at": m.updated_at,
+        "until": m.until,
+        "tags": list(m.tags),
+        "channels": list(m.channels),
         "last_matched_at": m.last_matched_at,
         "base_day": m.base_day,
         "base_days": m.base_days,

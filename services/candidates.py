@@ -35,24 +35,35 @@ class Row(NamedTuple):
 
 
 def find(conn: Connection[Any], scene: Scene, desk: Desk, message: str, vector: Vector) -> Sequence[Row]:
-    """The best candidates of a message over all lists in play together (T2, T3), pinned ones left out (D3)."""
+    """The best candidates of a message over all lists in play together (T2, T3), pinned ones left out (D3).
+
+    Notes on each list of the desk who was part of this search, for the day tick (T4).
+    """
     params = scene.parameters() | _overlay(scene, desk)
     params |= {"vector": HalfVector(vector), "best": BEST, "skip": desk.skip, "tenant": scene.tenant}
-    best = conn.execute(_SQL["candidates"], params, prepare=True, binary=True).fetchall()
-    if not best:
-        return []
+    best = []
+    for no, memory, score, similarity, words, members, hidden, seen in conn.execute(
+        _SQL["candidates"], params, prepare=True, binary=True
+    ):
+        if memory is not None:
+            best.append((no, memory, score, similarity, words))
+            continue
+        x = desk.lists[no - 1]
+        x.members = members
+        x.hidden = tuple(hidden or ())
+        x.seen = None if seen is None else tuple(seen)
     views = _views(conn, scene, desk, [(no, memory) for no, memory, *_ in best])
     return [Row(no, views[memory], *numbers) for no, memory, *numbers in best if memory in views]
 
 
 def _overlay(scene: Scene, desk: Desk) -> dict[str, Any]:
-    """Memories whose rows are behind, as columns: visible, unpinned, with a vector."""
+    """Unpinned memories whose rows are behind, as columns."""
     ahead = [
         (no, x, m)
         for no, x in enumerate(desk.lists, start=1)
         if x.ahead is not None
         for m in x.ahead.memories.values()
-        if not m.pinned and visible(m, scene) and digest(m.text) in desk.with_vector
+        if not m.pinned
     ]
     return {
         "o_no": [no for no, _, _ in ahead],
@@ -63,6 +74,7 @@ def _overlay(scene: Scene, desk: Desk) -> dict[str, Any]:
         "o_digest": [digest(m.text) for _, _, m in ahead],
         "o_terms": ["{" + ",".join(map(str, memory_terms(m.text))) + "}" for _, _, m in ahead],
         "o_created_at": [m.created_at for _, _, m in ahead],
+        "o_visible": [visible(m, scene) for _, _, m in ahead],
     }
 
 

@@ -26,7 +26,7 @@ from remembrancer.domain.policy import Policy
 from remembrancer.domain.prompt import Line
 from remembrancer.domain.visibility import Place, is_visible
 from remembrancer.projections.memory import memories_of
-from remembrancer.projections.memory_rows import digest, memory_from_row
+from remembrancer.projections.memory_rows import memory_from_row
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import MemoryView
 from remembrancer.services.store import EventStore
@@ -75,7 +75,7 @@ class ListNow:
     """Days, and the memories that events ahead of the rows name, where there are such events."""
     touched: set[UUID] = field(default_factory=set)
     members: int = 0
-    """Unpinned memories: an empty list is not searched."""
+    """Unpinned memories: an empty list is not searched. Known after the search, like `hidden` and `seen`."""
     hidden: tuple[UUID, ...] = ()
     seen: tuple[UUID, ...] | None = None
 
@@ -98,7 +98,6 @@ class Desk:
     lists: list[ListNow]
     order: list[list[UUID]] = field(default_factory=list)
     views: dict[UUID, MemoryView] = field(default_factory=dict)
-    with_vector: set[bytes] = field(default_factory=set)
 
     @property
     def ids(self) -> set[UUID]:
@@ -122,7 +121,6 @@ def read_desk(conn: Connection[Any], store: EventStore, scene: Scene) -> Desk:
     try:
         desk = _lists(conn, store, scene)
         _desk_rows(conn, desk, scene)
-        _hidden_rows(conn, desk, scene)
     finally:
         conn.execute("COMMIT")
     return desk
@@ -140,12 +138,12 @@ def _lists(conn: Connection[Any], store: EventStore, scene: Scene) -> Desk:
             behind.append((x, folded, days))
     desk = Desk(lists)
     if behind:
-        _fold_ahead(conn, store, behind, desk)
+        _fold_ahead(conn, store, behind, scene.today)
     return desk
 
 
 def _fold_ahead(
-    conn: Connection[Any], store: EventStore, behind: Sequence[tuple[ListNow, int, list[date]]], desk: Desk
+    conn: Connection[Any], store: EventStore, behind: Sequence[tuple[ListNow, int, list[date]]], today: date
 ) -> None:
     """Fold the events that are ahead of the rows, on the memories that they name."""
     rows = store.select_streams(conn, [(x.stream, folded) for x, folded, _ in behind])
@@ -173,6 +171,8 @@ def _fold_ahead(
         for r in tails[x.stream]:
             state = evolve(state, r)
         x.ahead = state
+        if today in state.days:
+            x.searched_today, x.out_today = True, state.days.off.get(today, NOBODY)
         x.touched = (
             set(known[x.stream])
             | set(state.memories)
@@ -232,42 +232,3 @@ def view_of(m: Memory, days: SearchedDays, key: ListKey, scene: Scene, *, on_des
         created_at=m.created_at, updated_at=m.updated_at, last_matched_at=m.last_matched_at,
         recent=is_recent(m.updated_at, scene.now, scene.policy.recent_days), tags=m.tags, channels=m.channels,
     )  # fmt: skip
-
-
-def _hidden_rows(conn: Connection[Any], desk: Desk, scene: Scene) -> None:
-    """Who will be in no search of this reply (T10, D22, D28)."""
-    if scene.model is None:
-        return
-    for no, members, hidden, seen in _run(conn, "hidden", scene.parameters() | {"skip": desk.skip}):
-        x = desk.lists[no - 1]
-        x.members = members
-        if hidden is None:
-            x.seen = tuple(seen)
-        else:
-            x.hidden = tuple(hidden)
-    touched = [(x, m) for x in desk.lists if x.ahead for m in x.ahead.memories.values() if not m.pinned]
-    if touched:
-        desk.with_vector = _with_vector(conn, touched, scene)
-    for x, m in touched:
-        x.members += 1
-        here = visible(m, scene) and digest(m.text) in desk.with_vector
-        if x.seen is None and not here:
-            x.hidden = (*x.hidden, m.id)
-        elif x.seen is not None and here:
-            x.seen = (*x.seen, m.id)
-    for x in desk.lists:
-        if x.ahead is not None and (day := scene.today) in x.ahead.days:
-            x.searched_today, x.out_today = True, x.ahead.days.off.get(day, NOBODY)
-
-
-def _with_vector(conn: Connection[Any], touched: Sequence[tuple[ListNow, Memory]], scene: Scene) -> set[bytes]:
-    """Digests of those texts for which a vector of the model in use is kept."""
-    params = {
-        "shards": [x.stream.bytes[0] for x, _ in touched],
-        "tenant": scene.tenant,
-        "kinds": [x.key.owner.kind for x, _ in touched],
-        "subjects": [x.key.subject for x, _ in touched],
-        "digests": [digest(m.text) for _, m in touched],
-        "model": scene.model,
-    }
-    return {row[0] for row in _run(conn, "with_vector", params)}

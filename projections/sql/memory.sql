@@ -16,7 +16,7 @@ JOIN remembrancer.list_day d
 -- name: memories
 -- The memories that a batch names.
 SELECT m.list, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
-       u.pinned, u.frozen, u.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
+       m.pinned, u.frozen, m.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
 FROM unnest(%(shards)s::int2[], %(lists)s::uuid[], %(ids)s::uuid[]) AS p (shard, list, id)
 JOIN remembrancer.memory m ON m.generation = %(generation)s AND m.shard = p.shard AND m.list = p.list AND m.id = p.id
 JOIN remembrancer.memory_use u ON u.generation = %(generation)s AND u.shard = p.shard AND u.list = p.list AND u.id = p.id
@@ -40,9 +40,9 @@ WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s AND 
 -- name: write_memories
 -- A memory with a new text, and the vector that is kept for this text, if there is one yet.
 INSERT INTO remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, until, tags, channels,
-                                 actor, turn, source, model, embedding)
+                                 actor, turn, source, pinned, protected, model, embedding)
 SELECT %(generation)s, %(shard)s, %(list)s, %(id)s, %(text)s, %(terms)s, %(created_at)s, %(updated_at)s, %(until)s,
-       %(tags)s, %(channels)s, %(actor)s, %(turn)s, %(source)s, e.model, e.vector
+       %(tags)s, %(channels)s, %(actor)s, %(turn)s, %(source)s, %(pinned)s, %(protected)s, e.model, e.vector
 FROM (VALUES (1)) AS one (row)
 LEFT JOIN LATERAL (
   SELECT e.model, e.vector FROM remembrancer.embedding e
@@ -53,16 +53,18 @@ LEFT JOIN LATERAL (
 ON CONFLICT (generation, shard, list, id) DO UPDATE SET
   text = excluded.text, terms = excluded.terms, created_at = excluded.created_at, updated_at = excluded.updated_at,
   until = excluded.until, tags = excluded.tags, channels = excluded.channels, actor = excluded.actor,
-  turn = excluded.turn, source = excluded.source, model = excluded.model, embedding = excluded.embedding
+  turn = excluded.turn, source = excluded.source,
+  pinned = excluded.pinned, protected = excluded.protected, model = excluded.model, embedding = excluded.embedding
 
 -- name: write_uses
-INSERT INTO remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, protected,
-                                     last_matched_at, base_day, base_days, base_matched_at, uses)
-VALUES (%(generation)s, %(shard)s, %(list)s, %(id)s, %(since)s, %(carried)s, %(pinned)s, %(frozen)s, %(protected)s,
-        %(last_matched_at)s, %(base_day)s, %(base_days)s, %(base_matched_at)s, %(uses)s::jsonb)
+INSERT INTO remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, updated_at,
+                                     until, tags, channels, last_matched_at, base_day, base_days, base_matched_at, uses)
+VALUES (%(generation)s, %(shard)s, %(list)s, %(id)s, %(since)s, %(carried)s, %(pinned)s, %(frozen)s, %(updated_at)s,
+        %(until)s, %(tags)s, %(channels)s, %(last_matched_at)s, %(base_day)s, %(base_days)s, %(base_matched_at)s, %(uses)s::jsonb)
 ON CONFLICT (generation, shard, list, id) DO UPDATE SET
   since = excluded.since, carried = excluded.carried, pinned = excluded.pinned, frozen = excluded.frozen,
-  protected = excluded.protected, last_matched_at = excluded.last_matched_at, base_day = excluded.base_day,
+  updated_at = excluded.updated_at, until = excluded.until, tags = excluded.tags, channels = excluded.channels,
+  last_matched_at = excluded.last_matched_at, base_day = excluded.base_day,
   base_days = excluded.base_days, base_matched_at = excluded.base_matched_at, uses = excluded.uses
 
 -- name: delete_memories

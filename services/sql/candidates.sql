@@ -1,48 +1,54 @@
 -- The search of a reply.
 
 -- name: candidates
--- Every visible, unpinned memory in play with a vector of this model, scored exactly; the best come back whole.
+-- Every visible, unpinned memory in play with a vector of this model, scored exactly over all lists together; the best
+-- come back. And for each list a row without an id: how many unpinned memories it has, and which were in no search of
+-- this reply (hidden, expired, without a vector: T10, D22, D28), or, where that is almost everybody, which were.
 -- `o_*` are memories that events ahead of the rows have touched: they take the place of their rows (`skip`).
 WITH live AS (
   SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live
 ),
-play AS MATERIALIZED (
-  SELECT p.no, p.shard, p.list
-  FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) WITH ORDINALITY AS p (shard, list, no)
-),
 here AS MATERIALIZED (
-  SELECT p.no AS list_no, m.id, m.embedding, m.terms, m.created_at
-  FROM play p
+  SELECT p.no AS list_no, m.id, m.terms, m.created_at,
+         CASE WHEN m.model = %(model)s AND (m.until IS NULL OR m.until >= %(today)s::date)
+                AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
+                AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
+              THEN 1 - (m.embedding <=> %(vector)s) END AS similarity
+  FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) WITH ORDINALITY AS p (shard, list, no)
   JOIN remembrancer.memory m ON m.generation = (SELECT generation FROM live) AND m.shard = p.shard AND m.list = p.list
-  JOIN remembrancer.memory_use u ON u.generation = m.generation AND u.shard = m.shard AND u.list = m.list AND u.id = m.id
-  WHERE NOT u.pinned AND m.model = %(model)s
-    AND (m.until IS NULL OR m.until >= %(today)s::date)
-    AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
-    AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
-    AND m.id <> ALL (%(skip)s::uuid[])
+  WHERE NOT m.pinned AND m.id <> ALL (%(skip)s::uuid[])
   UNION ALL
-  SELECT o.no, o.id, e.vector, o.terms::int4[], o.created_at
+  SELECT o.no, o.id, o.terms::int4[], o.created_at, CASE WHEN o.visible THEN 1 - (e.vector <=> %(vector)s) END
   FROM unnest(%(o_no)s::int8[], %(o_shard)s::int2[], %(o_id)s::uuid[], %(o_kind)s::text[], %(o_subject)s::text[],
-              %(o_digest)s::bytea[], %(o_terms)s::text[], %(o_created_at)s::timestamptz[])
-       AS o (no, shard, id, kind, subject, digest, terms, created_at)
-  JOIN remembrancer.embedding e
+              %(o_digest)s::bytea[], %(o_terms)s::text[], %(o_created_at)s::timestamptz[], %(o_visible)s::bool[])
+       AS o (no, shard, id, kind, subject, digest, terms, created_at, visible)
+  LEFT JOIN remembrancer.embedding e
     ON e.shard = o.shard AND e.tenant = %(tenant)s AND e.kind = o.kind AND e.subject = o.subject AND e.digest = o.digest
    AND e.model = %(model)s
 ),
 scored AS (
-  SELECT h.list_no, h.id, h.created_at, 1 - (h.embedding <=> %(vector)s) AS similarity, 0::float8 AS words,
-         1 - (h.embedding <=> %(vector)s) AS score
-  FROM here h
+  SELECT h.list_no, h.id, h.created_at, h.similarity, 0::float8 AS words, h.similarity AS score
+  FROM here h WHERE h.similarity IS NOT NULL
+),
+members AS (
+  SELECT h.list_no, count(*) AS members,
+         coalesce(array_agg(h.id ORDER BY h.id) FILTER (WHERE h.similarity IS NULL), '{}') AS hidden,
+         count(*) FILTER (WHERE h.similarity IS NOT NULL) AS seen
+  FROM here h GROUP BY h.list_no
 )
-SELECT s.list_no, s.id, s.score, s.similarity, s.words
-FROM scored s
-ORDER BY s.score DESC, s.created_at, s.id
-LIMIT %(best)s
+SELECT list_no, id, score, similarity, words, NULL::int8 AS members, NULL::uuid[] AS hidden, NULL::uuid[] AS seen
+FROM (SELECT * FROM scored ORDER BY score DESC, created_at, id LIMIT %(best)s) best
+UNION ALL
+SELECT m.list_no, NULL, NULL, NULL, NULL, m.members,
+       CASE WHEN 2 * cardinality(m.hidden) <= m.members THEN m.hidden END,
+       CASE WHEN 2 * cardinality(m.hidden) > m.members
+            THEN ARRAY(SELECT h.id FROM here h WHERE h.list_no = m.list_no AND h.similarity IS NOT NULL ORDER BY h.id) END
+FROM members m
 
 -- name: views
 -- The best candidates, with what their views need.
 SELECT p.no, p.list, l.days, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
-       u.pinned, u.frozen, u.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
+       m.pinned, u.frozen, m.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
 FROM unnest(%(nos)s::int8[], %(shards)s::int2[], %(lists)s::uuid[], %(ids)s::uuid[]) AS p (no, shard, list, id)
 JOIN remembrancer.list l
   ON l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)

@@ -38,7 +38,7 @@ named AS MATERIALIZED (
   GROUP BY p.no, x.id
 ),
 here AS MATERIALIZED (
-  SELECT p.no, p.generation, p.shard, p.list, m.id, m.updated_at, u.pinned,
+  SELECT p.no, p.generation, p.shard, p.list, u.id, u.updated_at, u.pinned,
          CASE WHEN u.pinned THEN u.frozen
               ELSE u.carried + cardinality(p.days) - width_bucket(u.since, p.days)
                  - (cardinality(p.all_but) - width_bucket(u.since, p.all_but))
@@ -47,12 +47,11 @@ here AS MATERIALIZED (
          END AS unused
   FROM play p
   JOIN remembrancer.memory_use u ON u.generation = p.generation AND u.shard = p.shard AND u.list = p.list
-  JOIN remembrancer.memory m ON m.generation = p.generation AND m.shard = p.shard AND m.list = p.list AND m.id = u.id
   LEFT JOIN named n ON n.no = p.no AND n.id = u.id
-  WHERE (m.until IS NULL OR m.until >= %(today)s::date)
-    AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
-    AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
-    AND m.id <> ALL (%(skip)s::uuid[])
+  WHERE (u.until IS NULL OR u.until >= %(today)s::date)
+    AND (u.channels = '{}' OR %(channel)s::text = ANY (u.channels))
+    AND (u.tags = '{}' OR u.tags && %(tags)s::text[])
+    AND u.id <> ALL (%(skip)s::uuid[])
 ),
 ranked AS (
   SELECT h.*, row_number() OVER (PARTITION BY h.no, h.pinned ORDER BY h.updated_at DESC, h.id DESC) AS rn
@@ -64,39 +63,16 @@ chosen AS (
   UNION ALL
   (SELECT * FROM ranked WHERE NOT pinned ORDER BY rn, no LIMIT %(desk_limit)s::int4)
 )
-SELECT c.no, c.id, m.text, c.unused, c.pinned, u.protected, m.actor, m.created_at, m.updated_at, u.last_matched_at,
+SELECT c.no, c.id, m.text, c.unused, c.pinned, m.protected, m.actor, m.created_at, m.updated_at, u.last_matched_at,
        m.until, m.tags, m.channels
 FROM chosen c
 JOIN remembrancer.memory m ON m.generation = c.generation AND m.shard = c.shard AND m.list = c.list AND m.id = c.id
 JOIN remembrancer.memory_use u ON u.generation = c.generation AND u.shard = c.shard AND u.list = c.list AND u.id = c.id
 
--- name: hidden
--- Who of each list in play is in no search of this reply: hidden, expired, or without a vector of this model (T10, D22,
--- D28). Where that is almost everybody, those who are not. Pinned ones do not count: their counter is frozen (D3).
-SELECT x.no, x.members, CASE WHEN 2 * cardinality(x.hidden) <= x.members THEN x.hidden END, x.seen
-FROM (
-  SELECT p.no, count(*) AS members,
-         coalesce(array_agg(m.id ORDER BY m.id) FILTER (WHERE NOT v.here), '{}') AS hidden,
-         coalesce(array_agg(m.id ORDER BY m.id) FILTER (WHERE v.here), '{}') AS seen
-  FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) WITH ORDINALITY AS p (shard, list, no)
-  JOIN remembrancer.memory m
-    ON m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
-   AND m.shard = p.shard AND m.list = p.list
-  JOIN remembrancer.memory_use u ON u.generation = m.generation AND u.shard = m.shard AND u.list = m.list AND u.id = m.id
-  CROSS JOIN LATERAL (
-    SELECT (m.until IS NULL OR m.until >= %(today)s::date)
-       AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
-       AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
-       AND m.embedding IS NOT NULL AND m.model = %(model)s AS here
-  ) v
-  WHERE NOT u.pinned AND m.id <> ALL (%(skip)s::uuid[])
-  GROUP BY p.no
-) x
-
 -- name: touched
 -- Memories that events ahead of the rows name: as the rows have them.
 SELECT m.list, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
-       u.pinned, u.frozen, u.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
+       m.pinned, u.frozen, m.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
 FROM unnest(%(shards)s::int2[], %(lists)s::uuid[], %(ids)s::uuid[]) AS p (shard, list, id)
 JOIN remembrancer.memory m
   ON m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
@@ -110,20 +86,3 @@ FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) AS p (shard, list)
 JOIN remembrancer.list_day d
   ON d.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
  AND d.shard = p.shard AND d.list = p.list
-
--- name: views
--- Memories by id, with what a view needs besides their list's days.
-SELECT m.list, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
-       u.pinned, u.frozen, u.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
-FROM remembrancer.memory m
-JOIN remembrancer.memory_use u ON u.generation = m.generation AND u.shard = m.shard AND u.list = m.list AND u.id = m.id
-WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
-  AND m.shard = ANY (%(shards)s::int2[]) AND m.id = ANY (%(ids)s::uuid[])
-
--- name: with_vector
--- For which of these texts a vector of the model in use is kept.
-SELECT e.digest
-FROM unnest(%(shards)s::int2[], %(kinds)s::text[], %(subjects)s::text[], %(digests)s::bytea[]) AS p (shard, kind, subject, digest)
-JOIN remembrancer.embedding e
-  ON e.shard = p.shard AND e.tenant = %(tenant)s AND e.kind = p.kind AND e.subject = p.subject AND e.digest = p.digest
- AND e.model = %(model)s

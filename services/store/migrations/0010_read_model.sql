@@ -84,7 +84,8 @@ CREATE TABLE remembrancer.list_day (
     PRIMARY KEY (generation, shard, list, day)
 ) PARTITION BY LIST (generation);
 
--- One row a memory, written when its text changes. The vector stands in it, and no counter update rewrites it.
+-- One row a memory, written when somebody changes it. The vector stands in it, and no reply rewrites it: a search
+-- scans this table alone.
 CREATE TABLE remembrancer.memory (
     generation int2 NOT NULL,
     shard      int2 NOT NULL,
@@ -100,6 +101,8 @@ CREATE TABLE remembrancer.memory (
     actor      text NOT NULL,
     turn       text,
     source     jsonb NOT NULL,
+    pinned     bool NOT NULL,
+    protected  bool NOT NULL,
     model      text,
     embedding  halfvec,
     PRIMARY KEY (generation, shard, list, id)
@@ -109,7 +112,7 @@ CREATE INDEX memory_by_id ON remembrancer.memory (generation, shard, id);
 CREATE INDEX memory_by_model ON remembrancer.memory (generation, model);
 CREATE INDEX memory_without_vector ON remembrancer.memory (generation, shard, list) WHERE embedding IS NULL;
 
--- The part of a memory that replies change.
+-- The part of a memory that replies change, with what chooses a desk: that scans this table alone.
 CREATE TABLE remembrancer.memory_use (
     generation      int2 NOT NULL,
     shard           int2 NOT NULL,
@@ -119,7 +122,10 @@ CREATE TABLE remembrancer.memory_use (
     carried         int4 NOT NULL,
     pinned          bool NOT NULL,
     frozen          int4 NOT NULL,
-    protected       bool NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    until           date,
+    tags            text[] NOT NULL,
+    channels        text[] NOT NULL,
     last_matched_at timestamptz,
     base_day        date NOT NULL,
     base_days       int4 NOT NULL,
