@@ -111,7 +111,7 @@ class Configure:
             )
         tenant = self._deps.store.load(self._deps.tenant_stream, TENANT)
         own = {k: v for k, v in {**tenant.state.own, **fields}.items() if v is not None}
-        effective = self._deps.settings.policy(own)
+        effective = self._deps.effective(own)
         if own != dict(tenant.state.own):
             self._deps.record_policy(tenant, effective, own, request_id)
         return self.policy()

@@ -68,7 +68,7 @@ class Deps:
 
     def policy(self, tenant: Loaded[Tenant]) -> tuple[Policy, int]:
         """The effective policy and its version. A change is recorded once by each process that brings it (SPEC 6)."""
-        effective = self.settings.policy(dict(tenant.state.own))
+        effective = self.effective(dict(tenant.state.own))
         if effective == tenant.state.policy:
             self._recorded = effective
             return effective, tenant.version
@@ -78,6 +78,15 @@ class Deps:
             self.record_policy(tenant, effective, dict(tenant.state.own))
             self._recorded = effective
         return effective, tenant.version + 1
+
+    def effective(self, own: dict[str, Any]) -> Policy:
+        """The policy in force with these settings of the tenant's own. Without an embedding model decay is off (T11).
+
+        Raises:
+            InvalidInput: a number out of its bounds.
+        """
+        policy = self.settings.policy(own)
+        return policy if self.embedder is not None else policy.model_copy(update={"decay_enabled": False})
 
     def record_policy(
         self, tenant: Loaded[Tenant], policy: Policy, own: dict[str, Any], request_id: str | None = None

@@ -188,10 +188,10 @@ class Recall:
         """Why this reply has no search at all: then nothing ticks either (T11, D30, R17). None if it has one."""
         if memory == "off":
             return "this chat has no memory (R17)"
-        if not play.policy.decay_enabled:
-            return "memory decay is off (T11)"
         if self._deps.embedder is None:
             return "no embedding model is configured (T11)"
+        if not play.policy.decay_enabled:
+            return "memory decay is off (T11)"
         if not play.persona.learns:
             return "the persona does not learn from chat (R17)"
         if not message.strip():
