@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from psycopg import Connection
@@ -20,11 +21,9 @@ from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
-from remembrancer.services.calibrate import Calibrator
 from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
-from remembrancer.services.doctor import Doctor
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
 from remembrancer.services.embedders import EmbedderFailed, make_embedder
 from remembrancer.services.finder import Finder
@@ -34,10 +33,14 @@ from remembrancer.services.remember import Remember
 from remembrancer.services.settings import Settings
 from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, migrate, open_store
-from remembrancer.services.transfer import Transfer
 from remembrancer.services.turns import Turns
 from remembrancer.services.vectors import Vectors
 from remembrancer.services.waiting import Waiting
+
+if TYPE_CHECKING:
+    from remembrancer.services.calibrate import Calibrator
+    from remembrancer.services.doctor import Doctor
+    from remembrancer.services.transfer import Transfer
 
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
@@ -95,14 +98,11 @@ class Engine:
         self.recall = Recall(self.deps, self.turns)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)
-        self.transfer = Transfer(self.deps, self.remember, self.vectors, self.finder, self.waiting)
         self.runner = Runner(
             self.store.database.connection,
             StoreSource(self.store),
             [MemoryProjection(_stream_reader(self.store)), ArchiveProjection(), HistoryProjection()],
         )
-        self.calibrator = Calibrator(self.deps)
-        self.doctor = Doctor(self)
         self.worker: Worker | None = None
         if background:
             listener = self.signal.listen()
@@ -110,6 +110,29 @@ class Engine:
                 uuid4(), self.store.database.connection, self.runner, _waiter(listener), chores=[self._embed_pending]
             )
             self.worker.start()
+
+    # Imported at their first use: most processes need none of them.
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        """Import and export."""
+        from remembrancer.services.transfer import Transfer
+
+        return Transfer(self.deps, self.remember, self.vectors, self.finder, self.waiting)
+
+    @cached_property
+    def calibrator(self) -> Calibrator:
+        """Measures the match threshold."""
+        from remembrancer.services.calibrate import Calibrator
+
+        return Calibrator(self.deps)
+
+    @cached_property
+    def doctor(self) -> Doctor:
+        """Looks whether all is well."""
+        from remembrancer.services.doctor import Doctor
+
+        return Doctor(self)
 
     def _embed_pending(self) -> None:
         """Make up for vectors that could not be had; an endpoint that is still away is asked again later (D22)."""

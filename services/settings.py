@@ -76,8 +76,8 @@ class Settings(BaseSettings):
         """
         fields = {name: value for name in Policy.model_fields if (value := getattr(self, name)) is not None}
         fields |= own or {}
-        if self.memory_decay_enabled is False:
-            fields["decay_enabled"] = False
+        if self.memory_decay_enabled is False or self.embedder == "none":
+            fields["decay_enabled"] = False  # T11: over any tenant's setting
         try:
             return Policy(**fields)
         except ValidationError as error:
