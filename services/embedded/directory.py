@@ -214,5 +214,6 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         place = error.filename or path
-        message = f"The data directory {path} cannot be used: {error.strerror} ({place})."
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        message = f"The data directory {path} cannot be used: {reason} ({place})."
         raise Unavailable(message, hint=OTHER_PLACE) from error

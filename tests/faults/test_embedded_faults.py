@@ -25,7 +25,7 @@ import pytest
 
 from remembrancer.domain.errors import Unavailable
 from remembrancer.services.embedded import locks, open_embedded, programs
-from remembrancer.services.embedded.account import SERVER_ID, Account
+from remembrancer.services.embedded.account import Account, server_account
 from remembrancer.services.embedded.server import Postmaster
 
 FAST = {"fsync": "off"}
@@ -246,10 +246,12 @@ def test_a_copy_made_while_the_server_ran_is_a_directory_of_its_own(data_dir: Pa
 
 def test_a_server_that_somebody_started_by_hand_is_not_disturbed(data_dir: Path) -> None:
     open_embedded(data_dir, settings=FAST).close()
-    owner = {"user": SERVER_ID, "group": SERVER_ID, "extra_groups": ()} if os.geteuid() == 0 else {}
+    account = server_account()
+    within_reach = programs.within_reach(programs.find_programs(), account, data_dir)
+    owner = {"user": account.uid, "group": account.gid, "extra_groups": ()} if account.switched else {}
     by_hand = subprocess.Popen(
         [
-            programs.find_programs() / "postgres",
+            within_reach / "postgres",
             "-D",
             data_dir / "postgres",
             "-c",
@@ -440,7 +442,7 @@ def small_disk(open_folder: Path) -> Iterator[Path]:
     """A file system with room for one empty database and little more."""
     disk = open_folder / "disk"
     disk.mkdir()
-    if os.geteuid() != 0 or mount(disk, size="70m"):
+    if os.geteuid() != 0 or mount(disk, size=ROOM):
         pytest.skip("only root with the right to mount can make a small disk")
     yield disk
     subprocess.run(["umount", "--lazy", disk], check=True)
@@ -454,6 +456,7 @@ def mount(disk: Path, *, size: str, flags: int = 0) -> int:
 
 
 MS_RDONLY, MS_REMOUNT = 1, 32
+ROOM = "100m"
 
 
 def test_a_disk_too_small_for_a_database_is_left_empty(small_disk: Path) -> None:
@@ -461,7 +464,7 @@ def test_a_disk_too_small_for_a_database_is_left_empty(small_disk: Path) -> None
     with pytest.raises(Unavailable, match=r"No space left|free disk space"):
         open_embedded(small_disk / "data")
     assert list(small_disk.iterdir()) == []
-    mount(small_disk, size="70m", flags=MS_REMOUNT)
+    mount(small_disk, size=ROOM, flags=MS_REMOUNT)
     open_embedded(small_disk / "data").close()
 
 
@@ -469,7 +472,7 @@ def test_a_disk_that_is_full_at_a_later_start_loses_nothing(small_disk: Path) ->
     with open_embedded(small_disk / "data") as server:
         remember(server.url)
     with pytest.raises(OSError, match="No space left"):
-        (small_disk / "ballast").write_bytes(b"x" * 80 * 1024**2)
+        (small_disk / "ballast").write_bytes(b"x" * 120 * 1024**2)
     with pytest.raises(Unavailable, match="No space left"):
         open_embedded(small_disk / "data")
     (small_disk / "ballast").unlink()
@@ -479,7 +482,7 @@ def test_a_disk_that_is_full_at_a_later_start_loses_nothing(small_disk: Path) ->
 
 def test_a_disk_that_may_only_be_read_is_refused(small_disk: Path) -> None:
     open_embedded(small_disk / "data").close()
-    mount(small_disk, size="70m", flags=MS_REMOUNT | MS_RDONLY)
+    mount(small_disk, size=ROOM, flags=MS_REMOUNT | MS_RDONLY)
     for place in ("data", "new"):
         with pytest.raises(Unavailable, match="Read-only file system"):
             open_embedded(small_disk / place)
