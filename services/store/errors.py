@@ -7,7 +7,7 @@ from eventsourcing.persistence import IntegrityError
 from remembrancer.domain.errors import RemembrancerError, RequestReused, Unavailable
 
 
-class VersionConflict(RemembrancerError, IntegrityError):  # noqa: N818 (named as what happened)
+class VersionConflict(RemembrancerError, IntegrityError):
     """A stream moved on since it was read: load again and decide again. Nothing was written."""
 
     type = "version-conflict"
@@ -26,7 +26,7 @@ class UnknownEvent(Unavailable):
     type = "unknown-event"
 
 
-class Tampered(RemembrancerError):  # noqa: N818
+class Tampered(RemembrancerError):
     """An encrypted text does not belong where it stands. The key is there, the seal is broken."""
 
     type = "tampered"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -23,6 +23,7 @@ from eventsourcing.application import LRUCache
 
 from remembrancer.domain.identity import Subject, shard_of
 from remembrancer.services.store import sql
+from remembrancer.services.store.arrays import Int2s, Int4s, Texts
 from remembrancer.services.store.errors import Tampered
 from remembrancer.services.store.pool import Connection, Database
 
@@ -43,9 +44,10 @@ Refs = tuple[KeyRef, ...]
 """The keys that a text is sealed under, sorted; one for most texts, several for a text about several subjects."""
 
 
-def columns(refs: Collection[KeyRef]) -> tuple[list[Any], ...]:
-    """The same as five arrays, as the statements take them."""
-    return tuple(map(list, zip(*refs, strict=True))) if refs else ([], [], [], [], [])
+def columns(refs: Collection[KeyRef]) -> tuple[Int2s, Texts, Texts, Texts, Int4s]:
+    """Returns keys as five arrays, as the statements take them."""
+    shards, tenants, kinds, subjects, generations = zip(*refs, strict=True) if refs else ((),) * 5
+    return Int2s(shards), Texts(tenants), Texts(kinds), Texts(subjects), Int4s(generations)
 
 
 @dataclass(frozen=True, slots=True)

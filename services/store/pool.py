@@ -19,6 +19,7 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remembrancer.domain.errors import Unavailable
+from remembrancer.services.store import arrays
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -29,7 +30,7 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _INT8 = struct.Struct("!q")
 
 
-class _Lost(Exception):  # noqa: N818 (never leaves this module)
+class _Lost(Exception):
     """The connection broke or the server cannot take one now; the same call may succeed in a moment."""
 
 
@@ -174,6 +175,7 @@ def _adapt(connection: Connection) -> None:
         raise Unavailable(
             "The database has no pgvector.", hint="Install the extension `vector` on the server, then try again."
         ) from error
+    arrays.register(connection)
     connection.adapters.register_loader("timestamptz", _UtcText)
     connection.adapters.register_loader("timestamptz", _UtcBinary)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import Any, Never, Self, cast
+from typing import Any, Never, cast
 from uuid import UUID
 
-import psycopg
 from eventsourcing.persistence import (
     IntegrityError,
     Notification,
@@ -21,54 +19,9 @@ from eventsourcing.persistence import (
 
 from remembrancer.domain.identity import shard_of_id
 from remembrancer.services.store import sql
-from remembrancer.services.store.errors import KeyGone, VersionConflict, reused
-from remembrancer.services.store.keys import KeyRef, columns
+from remembrancer.services.store.append import Call, Outcome, Placed, append
 from remembrancer.services.store.mapper import Row
 from remembrancer.services.store.pool import Connection, Database
-
-ASSIGN = -1
-"""As version of an event: whatever is the next one of its stream."""
-_POSITION = (1 << 48) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the append function answered; lists are in the order of the events as given."""
-
-    fresh: bool
-    shards: list[int]
-    positions: list[int]
-    versions: list[int]
-    times: list[datetime]
-    answer: bytes | None
-
-    @classmethod
-    def of(
-        cls,
-        fresh: bool,
-        packed: list[int],
-        versions: list[int],
-        times: list[datetime],
-        answer: bytes | None,
-    ) -> Self:
-        """Unpacks the positions."""
-        return cls(fresh, [p >> 48 for p in packed], [p & _POSITION for p in packed], versions, times, answer)
-
-
-@dataclass(slots=True)
-class Call:
-    """What belongs to an append beside its events, and what came of it."""
-
-    now: datetime
-    home: int | None = None
-    tenant: str | None = None
-    request: str | None = None
-    verb: str = ""
-    fingerprint: bytes = b""
-    answer: bytes | None = None
-    about: UUID | None = None
-    keys: Sequence[KeyRef] = ()
-    outcome: Outcome | None = field(default=None, init=False)
 
 
 @dataclass(frozen=True)
@@ -78,6 +31,10 @@ class StoredRow(StoredEvent):
     row: Row
 
 
+def _rest(event: StoredEvent) -> tuple[int, str, bytes]:
+    return event.originator_version, event.topic, event.state
+
+
 class ShardRecorder(ProcessRecorder):
     """Records the events of one shard; their positions are its notification ids, without gaps and in commit order."""
 
@@ -85,7 +42,7 @@ class ShardRecorder(ProcessRecorder):
         self._database = database
         self._shard = shard
 
-    def shard_of(self, stream: UUID) -> int:  # noqa: ARG002 (another recorder tells them apart)
+    def shard_of(self, stream: UUID) -> int:
         """The shard that a stream is in."""
         return self._shard
 
@@ -102,53 +59,23 @@ class ShardRecorder(ProcessRecorder):
         Raises:
             VersionConflict: a version is not the next one of its stream; an IntegrityError to the library.
             IntegrityError: the tracking has come this far already.
-            KeyGone, RequestReused: as the append function says.
+            KeyGone: a subject was erased.
         """
         call = call or Call(datetime.now(UTC))
+        placed = [
+            Placed(self.shard_of(cast("UUID", e.originator_id)), cast("UUID", e.originator_id), *_rest(e))
+            for e in stored_events
+        ]
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> Outcome | None:
             if tracking is None:
-                call.outcome = self._append(connection, stored_events, call)
-            else:
-                with connection.transaction():
-                    call.outcome = self._append(connection, stored_events, call)
-                    self._track(connection, tracking)
+                return append(connection, placed, call)
+            with connection.transaction():
+                self._track(connection, tracking)
+                return append(connection, placed, call)
 
-        self._database.run(work)
-        assert call.outcome is not None
-        return call.outcome.positions if call.outcome.fresh else []
-
-    def _append(self, connection: Connection, events: Sequence[StoredEvent], call: Call) -> Outcome:
-        shards = [self.shard_of(cast("UUID", e.originator_id)) for e in events]
-        order = sorted(range(len(events)), key=shards.__getitem__)
-        counts = {shard: len(list(group)) for shard, group in groupby(sorted(shards))}
-        if call.home is not None:
-            counts.setdefault(call.home, 0)
-        heads = sorted(counts)
-        grouped = [events[n] for n in order]
-        try:
-            found = connection.execute(
-                sql.APPEND,
-                (
-                    *(call.now, heads, [counts[shard] for shard in heads]),
-                    *(call.home, call.tenant, call.request, call.verb, call.fingerprint, call.answer, call.about),
-                    [e.originator_id for e in grouped],
-                    [e.originator_version for e in grouped],
-                    [e.topic for e in grouped],
-                    [e.state for e in grouped],
-                    *columns(call.keys),
-                ),
-                prepare=True,
-                binary=True,
-            ).fetchone()
-        except psycopg.DatabaseError as error:
-            raise _meaning(error) from error
-        assert found is not None
-        fresh, packed, versions, times, answer = found
-        if fresh and len(heads) > 1:
-            back = sorted(order, key=order.__getitem__)
-            packed, versions, times = ([values[n] for n in back] for values in (packed, versions, times))
-        return Outcome.of(fresh, packed, versions, times, answer)
+        call.outcome = self._database.run(work)
+        return call.outcome.positions if call.outcome else []
 
     def select_events(
         self,
@@ -228,13 +155,3 @@ class StoreRecorder(ShardRecorder):
     def max_notification_id(self) -> Never:
         """Not here: 256 shards have no common order."""
         raise NotSupportedError("256 shards have no common sequence; use a ShardRecorder or EventStore.heads")
-
-
-def _meaning(error: psycopg.DatabaseError) -> Exception:
-    meanings: Mapping[str | None, Exception] = {
-        "RM409": VersionConflict("The stream moved on since it was read.", hint="Load it again and decide again."),
-        "23505": VersionConflict("The stream moved on since it was read.", hint="Load it again and decide again."),
-        "RM410": KeyGone("The subject was erased meanwhile.", hint="Load it again and decide again."),
-        "RM422": reused(),
-    }
-    return meanings.get(error.sqlstate, error)

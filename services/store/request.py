@@ -11,6 +11,8 @@ from uuid import uuid4
 import orjson
 
 from remembrancer.domain.identity import Subject
+from remembrancer.services.store import blobs
+from remembrancer.services.store.append import RequestRow
 from remembrancer.services.store.keys import Key
 
 
@@ -20,7 +22,7 @@ class Request:
 
     Args:
         tenant: whose command; the same id of another tenant is another request.
-        shard: where its row is kept, the same for every repetition: fixed by the verb and what it is about.
+        shard: what the command is about; commands that overtake each other there wait in line.
         request_id: the caller's; left out, one is made, so that a commit in doubt can be tried again safely.
         verb: an id belongs to one verb.
         fingerprint: of the body, see `fingerprint`; an id belongs to one body.
@@ -35,10 +37,23 @@ class Request:
     owners: tuple[Subject, ...] = ()
     key: str = field(init=False)
     """The name of its row: no given id can be equal to a made one."""
+    home: int = field(init=False)
+    """The shard of its row: a function of a given id alone, so that the id is unique in all of the tenant."""
 
     def __post_init__(self) -> None:
-        made = f"made/{uuid4()}" if self.request_id is None else f"given/{self.request_id}"
-        object.__setattr__(self, "key", made)
+        given = self.request_id is not None
+        object.__setattr__(self, "key", f"given/{self.request_id}" if given else f"made/{uuid4()}")
+        name = orjson.dumps([self.tenant, self.key])
+        object.__setattr__(self, "home", hashlib.sha256(name).digest()[0] if given else self.shard)
+
+    def row(self, key: Key | None, answer: bytes) -> RequestRow:
+        """What is stored of it, the answer sealed under the key of its owners."""
+        sealed = blobs.seal(answer, key, "answer", self.tenant, self.key)
+        return RequestRow(self.home, self.tenant, self.key, self.verb, self.authenticated(key), sealed)
+
+    def unsealed(self, answer: bytes, key: Key | None) -> bytes | None:
+        """The answer out of its row; nothing if its key is gone."""
+        return blobs.unseal(answer, key, "answer", self.tenant, self.key)
 
     def authenticated(self, key: Key | None) -> bytes:
         """The fingerprint as it is stored: so that nobody can try texts against it once the key is gone."""

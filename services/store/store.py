@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from threading import Lock
@@ -20,17 +21,15 @@ from eventsourcing.persistence import InfrastructureFactory
 from eventsourcing.utils import Environment
 from psycopg_pool import ConnectionPool
 
-from remembrancer.domain.errors import RequestReused
 from remembrancer.domain.identity import SHARDS
 from remembrancer.services.store import blobs, sql
+from remembrancer.services.store.append import ASSIGN, Call, unpacked
 from remembrancer.services.store.batch import Appended, Batch, Decision
 from remembrancer.services.store.errors import KeyGone, VersionConflict, reused
 from remembrancer.services.store.folds import Fold, Loaded
-from remembrancer.services.store.keys import Key
 from remembrancer.services.store.library import Factory, Pending
 from remembrancer.services.store.pool import Connection, Database
 from remembrancer.services.store.reading import Reading
-from remembrancer.services.store.recorder import ASSIGN, Call, Outcome
 from remembrancer.services.store.request import Request
 
 S = TypeVar("S")
@@ -132,31 +131,23 @@ class EventStore(Reading, Application[UUID]):
         """
         key = self.keys.for_writing(request.tenant, request.owners) if request.owners else None
         events = [event for batch in batches for event in self._pending(request.tenant, batch)]
-        call = Call(
-            now=now or self.clock(),
-            home=request.shard,
-            tenant=request.tenant,
-            request=request.key,
-            verb=request.verb,
-            fingerprint=request.authenticated(key),
-            answer=blobs.seal(answer, key, "answer", request.tenant, request.key),
-            about=batches[0].stream if batches else None,
-            keys=sorted({ref for held in (key, *(e.key for e in events)) if held for ref in held.refs}),
-        )
+        keys = sorted({ref for held in (key, *(e.key for e in events)) if held for ref in held.refs})
+        call = Call(now or self.clock(), request.row(key, answer), keys)
         try:
             self.save(*events, call=call)
         except KeyGone:
-            self.keys.forget(call.keys)
+            self.keys.forget(keys)
             raise
-        except RequestReused:
-            if (before := self.find(request)) is None:
-                raise
-            return before
-        assert call.outcome is not None
-        done = self._appended(call.outcome, request, key) if not call.outcome.fresh else _fresh(call.outcome, answer)
+        done = Appended(True, answer, *call.outcome) if call.outcome else self._came_before(request)
         if self.on_commit is not None:
             self.on_commit(done.reached)
         return done
+
+    def _came_before(self, request: Request) -> Appended:
+        """A repetition; or the same call, sent again because nobody knew whether it had arrived."""
+        before = self.find(request)
+        assert before is not None
+        return before if request.request_id is not None else replace(before, fresh=True)
 
     def transact(
         self, request: Request, load: Callable[[], S], decide: Callable[[S], Decision], *, now: datetime | None = None
@@ -196,7 +187,7 @@ class EventStore(Reading, Application[UUID]):
         return self.database.run(lambda connection: self._find(connection, request))
 
     def _find(self, connection: Connection, request: Request) -> Appended | None:
-        values = (request.shard, request.tenant, request.key)
+        values = (request.home, request.tenant, request.key)
         found = connection.execute(sql.FIND_REQUEST, values, prepare=True, binary=True).fetchone()
         if found is None:
             return None
@@ -206,7 +197,7 @@ class EventStore(Reading, Application[UUID]):
         comparable = key is not None or not refs
         if verb != request.verb or (comparable and fingerprint != request.authenticated(key)):
             raise reused()
-        return self._appended(Outcome.of(False, positions, versions, times, sealed), request, key)
+        return Appended(False, request.unsealed(sealed, key), *unpacked(positions), versions, times)
 
     def _pending(self, tenant: str, batch: Batch) -> Iterator[Pending]:
         personal = any(type(event).personal for event in batch.events)
@@ -214,15 +205,7 @@ class EventStore(Reading, Application[UUID]):
         for n, event in enumerate(batch.events, 1):
             yield Pending(event, batch.stream, ASSIGN if batch.expected is None else batch.expected + n, key)
 
-    def _appended(self, done: Outcome, request: Request, key: Key | None) -> Appended:
-        answer = blobs.unseal(done.answer or b"", key, "answer", request.tenant, request.key)
-        return Appended(done.fresh, answer, done.shards, done.positions, done.versions, done.times)
-
     def close(self) -> None:
         """Closes the connections. A second call does nothing."""
         super().close()
         self.database.close()
-
-
-def _fresh(done: Outcome, answer: bytes) -> Appended:
-    return Appended(True, answer, done.shards, done.positions, done.versions, done.times)

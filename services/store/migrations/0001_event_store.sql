@@ -16,7 +16,7 @@ CREATE TABLE remembrancer.event (
     position    int8 NOT NULL,
     stream      uuid NOT NULL,
     version     int8 NOT NULL,
-    type        text NOT NULL,
+    type        text COLLATE "C" NOT NULL,
     state       bytea NOT NULL,
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (shard, position),
@@ -26,9 +26,9 @@ CREATE TABLE remembrancer.event (
 -- Every command, once: the answer that its request id has (D19). `positions` are packed, shard << 48 | position.
 CREATE TABLE remembrancer.request (
     shard       int2 NOT NULL,
-    tenant      text NOT NULL,
-    request_id  text NOT NULL,
-    verb        text NOT NULL,
+    tenant      text COLLATE "C" NOT NULL,
+    request_id  text COLLATE "C" NOT NULL,
+    verb        text COLLATE "C" NOT NULL,
     fingerprint bytea NOT NULL,
     positions   int8[] NOT NULL,
     answer      bytea,
@@ -42,7 +42,7 @@ CREATE TABLE remembrancer.snapshot (
     shard        int2 NOT NULL,
     stream       uuid NOT NULL,
     version      int8 NOT NULL,
-    fold_version text NOT NULL,
+    fold_version text COLLATE "C" NOT NULL,
     state        bytea NOT NULL,
     PRIMARY KEY (shard, stream)
 );
@@ -50,9 +50,9 @@ CREATE TABLE remembrancer.snapshot (
 -- The key of a subject's texts. Erasing a subject sets `key` to NULL; a later generation begins anew.
 CREATE TABLE remembrancer.subject_key (
     shard        int2 NOT NULL,
-    tenant       text NOT NULL,
-    kind         text NOT NULL,
-    subject      text NOT NULL,
+    tenant       text COLLATE "C" NOT NULL,
+    kind         text COLLATE "C" NOT NULL,
+    subject      text COLLATE "C" NOT NULL,
     generation   int4 NOT NULL,
     key          bytea,
     destroyed_at timestamptz,
@@ -63,7 +63,7 @@ CREATE TABLE remembrancer.subject_key (
 -- How far somebody has come who processes notifications of the library's kind.
 CREATE TABLE remembrancer.tracking (
     shard    int2 NOT NULL,
-    name     text NOT NULL,
+    name     text COLLATE "C" NOT NULL,
     position int8 NOT NULL,
     PRIMARY KEY (shard, name)
 );

@@ -10,6 +10,7 @@ def _statement(name: str) -> bytes:
 
 
 APPEND = _statement("append")
+APPEND_ONE = _statement("append_one")
 APPLIED_MIGRATIONS = _statement("applied_migrations")
 BEGIN_MIGRATION = _statement("begin_migration")
 CURRENT_KEY = _statement("current_key")
