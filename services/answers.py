@@ -243,6 +243,10 @@ class ImportAnswer(Answer):
     imported: int
     duplicates: int
     skipped: list[Skipped]
+    settings: int = 0
+    """Settings of the tenant, of personas, people and servers that were taken over."""
+    without_vector: int = 0
+    """Of the imported ones: not searchable yet, since the model did not answer (D22)."""
 
 
 class Check(Answer):

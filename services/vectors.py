@@ -34,13 +34,18 @@ class Vectors:
 
     def of_passage(self, text: str, *, timeout: float | None = None) -> Vector | None:
         """The vector of a memory's text, or None: then it is saved without, and embedded later (D22)."""
+        vectors = self.of_passages([text], timeout=timeout or self._deps.settings.embed_timeout)
+        return None if vectors is None else vectors[0]
+
+    def of_passages(self, texts: Sequence[str], *, timeout: float) -> list[Vector] | None:
+        """The vectors of several texts in at most `timeout` seconds, all of them or None."""
         embedder = self._deps.embedder
         if embedder is None:
             return None
         try:
-            return embedder.embed_passages([text], timeout=timeout or self._deps.settings.embed_timeout)[0]
+            return embedder.embed_passages(texts, timeout=timeout)
         except EmbedderFailed as failed:
-            log.warning("A memory is saved without a vector: %s", failed.reason)
+            log.warning("Memories are saved without a vector for now: %s", failed.reason)
             self._failed, self._due = True, min(self._due, time.monotonic() + RETRY_SECONDS)
             return None
 

@@ -33,3 +33,11 @@ WHERE EXISTS (
   WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
     AND h.shard = p.shard AND h.memory = p.memory
 )
+
+-- name: kept_vectors
+-- For which of these texts a vector of the model in use is kept.
+SELECT e.kind, e.subject, e.digest
+FROM unnest(%(shards)s::int2[], %(kinds)s::text[], %(subjects)s::text[], %(digests)s::bytea[]) AS p (shard, kind, subject, digest)
+JOIN remembrancer.embedding e
+  ON e.shard = p.shard AND e.tenant = %(tenant)s AND e.kind = p.kind AND e.subject = p.subject AND e.digest = p.digest
+ AND e.model = %(model)s

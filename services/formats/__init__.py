@@ -1,0 +1,1 @@
+"""Files that memories come in and go out as: our own lines, and what other products write."""
