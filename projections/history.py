@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from remembrancer.domain import events as e
 from remembrancer.domain.events import Recorded
 from remembrancer.domain.story import LAST, tell
-from remembrancer.projections.queries import queries
+from remembrancer.projections.queries import queries, write
 
 _SQL = queries("history")
 
@@ -60,7 +60,7 @@ class HistoryProjection:
                 if line.memory and (said := after or line.before) and said != LAST:
                     texts[line.memory] = said
         if rows:
-            conn.cursor().executemany(_SQL["insert"], rows)
+            write(conn.cursor(), _SQL["insert"], rows)
 
     @staticmethod
     def _texts(

@@ -24,7 +24,7 @@ from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.projections import memory_rows as rows
 from remembrancer.projections.projection import ReadStream
-from remembrancer.projections.queries import queries
+from remembrancer.projections.queries import queries, write
 
 _SQL = queries("memory")
 _ANEW = (e.MemoryRestored, e.TurnRolledBack, e.UseRecounted)
@@ -185,5 +185,4 @@ class MemoryProjection:
             ("write_list_days", day_rows),
             ("write_lists", list_rows),
         ):
-            if params:
-                cur.executemany(_SQL[name], params)
+            write(cur, _SQL[name], params)

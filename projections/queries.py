@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
+
+from psycopg import Cursor
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
@@ -22,3 +25,11 @@ def load_queries(package: str, file: str) -> dict[str, LiteralString]:
     parts = _NAME.split(text)[1:]
     found = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
     return cast("dict[str, LiteralString]", found)
+
+
+def write(cur: Cursor[Any], query: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Run a statement for each row: one by itself, several in a pipeline (whose set-up one row does not pay back)."""
+    if len(rows) == 1:
+        cur.execute(query, rows[0], prepare=True)
+    elif rows:
+        cur.executemany(query, rows)

@@ -19,13 +19,11 @@ import psycopg
 from psycopg import Connection
 
 from remembrancer.domain.events import Recorded
-from remembrancer.domain.identity import SHARDS
 from remembrancer.projections.projection import Projection
 from remembrancer.projections.queries import queries
 
 log = logging.getLogger("remembrancer.projections")
 _SQL = queries("runner")
-ALL_SHARDS = tuple(range(SHARDS))
 
 
 Row = tuple[int, int, UUID, int, str, bytes, datetime]
@@ -68,61 +66,57 @@ class Runner:
         source: EventSource,
         projections: Sequence[Projection],
         *,
-        batch: int = 500,
+        batch: int = 2_000,
     ) -> None:
         self._connect = connect
         self._source = source
         self.projections = projections
         self._batch = batch
+        self.on_progress: Callable[[], None] | None = None
+        """Called after each batch, to wake whoever waits in this process."""
 
-    def catch_up(self, shards: Sequence[int] = ALL_SHARDS, *, projections: Sequence[str] | None = None) -> int:
-        """Project all that there is now. Returns the number of events that were read."""
+    def catch_up(self, slots: Sequence[int] | None = None, *, projections: Sequence[str] | None = None) -> int:
+        """Project all that there is now, in the shards of these slots or in all. Returns how many events were read."""
         done = 0
         for projection in self.projections:
             if projections is None or projection.name in projections:
-                while n := self.run_batch(projection, shards):
+                while (n := self.run_batch(projection, slots)) == self._batch:
                     done += n
+                done += n
         return done
 
-    def run_batch(self, projection: Projection, shards: Sequence[int] = ALL_SHARDS) -> int:
-        """Project one batch of the live generation. Returns the number of events read; 0 if there was nothing to do
-        or another worker was faster."""
-        with self._connect() as conn:
-            live = conn.execute(_SQL["live"], {"projection": projection.name}).fetchone()
-            if live is None:
-                return 0
-            return self.run_generation(conn, projection, live[0], shards)
-
-    def run_generation(
-        self, conn: Connection[Any], projection: Projection, generation: int, shards: Sequence[int]
+    def run_batch(
+        self, projection: Projection, slots: Sequence[int] | None = None, *, generation: int | None = None
     ) -> int:
-        """The same for a generation that may not be live yet."""
-        at = {"projection": projection.name, "generation": generation}
-        found = conn.execute(_SQL["checkpoints"], at | {"shards": list(shards)}).fetchall()
-        behind = {shard: position for shard, position, head in found if position < head}
-        if not behind:
-            return 0
-        limit = max(1, self._batch // len(behind)) if len(behind) < self._batch else 1
-        stored = self._source.fetch_shards(conn, behind, limit)
-        if not stored:
-            return 0
-        new = {row[0]: row[1] for row in stored}
-        parked = {row[0] for row in conn.execute(_SQL["parked"], at | {"shards": list(behind)})}
-        try:
-            with conn.transaction():
-                self._advance(conn, at, behind, new)
-                taken = [row for row in stored if row[2] not in parked]
-                projection.apply(conn, generation, self._source.decode(conn, taken))
-        except Fenced:
-            return 0
-        except psycopg.OperationalError:
-            raise
-        except Exception:
-            log.exception(
-                "Projection %s failed on a batch; looking for the stream that it cannot take.", projection.name
-            )
-            self._one_by_one(conn, projection, at, behind, new, stored, parked)
-        return len(stored)
+        """Project one batch, of the live generation if none is named. Returns the number of events read; 0 if there was
+        nothing to do or another worker was faster."""
+        asked = {
+            "projection": projection.name, "generation": generation, "limit": self._batch, "of_a_shard": self._batch // 4,
+            "slots": None if slots is None else list(slots),
+        }  # fmt: skip
+        with self._connect() as conn:
+            found = conn.execute(_SQL["next"], asked, prepare=True, binary=True).fetchall()
+            if not found:
+                return 0
+            at = {"projection": projection.name, "generation": found[0][0]}
+            old = {row[3]: row[1] for row in found}
+            new = {row[3]: row[4] for row in found}
+            taken: list[Row] = [row[3:] for row in found if not row[2]]
+            try:
+                with conn.transaction():
+                    self._advance(conn, at, old, new)
+                    if taken:
+                        projection.apply(conn, at["generation"], self._source.decode(conn, taken))
+            except Fenced:
+                return 0
+            except psycopg.OperationalError:
+                raise
+            except Exception:
+                log.exception("Projection %s failed on a batch; looking for the stream to blame.", projection.name)
+                self._one_by_one(conn, projection, at, old, new, taken)
+        if self.on_progress is not None:
+            self.on_progress()
+        return len(found)
 
     def _one_by_one(
         self,
@@ -131,14 +125,12 @@ class Runner:
         at: dict[str, Any],
         old: Mapping[int, int],
         new: Mapping[int, int],
-        stored: Sequence[Row],
-        parked: set[UUID],
+        taken: Sequence[Row],
     ) -> None:
         """The batch again, each stream in a savepoint of its own: those that fail are parked."""
         streams: dict[UUID, list[Row]] = {}
-        for row in stored:
-            if row[2] not in parked:
-                streams.setdefault(row[2], []).append(row)
+        for row in taken:
+            streams.setdefault(row[2], []).append(row)
         try:
             with conn.transaction():
                 self._advance(conn, at, old, new)

@@ -17,21 +17,15 @@ import psycopg
 from psycopg import Connection
 from psycopg_pool import PoolTimeout
 
-from remembrancer.domain.identity import SHARDS
 from remembrancer.projections.queries import queries
 from remembrancer.projections.runner import Runner
 
 log = logging.getLogger("remembrancer.projections")
 _SQL = queries("runner")
 SLOTS = 16
+"""Leases: slot n holds the shards from 16 n on."""
 POLL_SECONDS = 1.0
 """A lost signal costs at most this much."""
-
-
-def shards_of(slots: Sequence[int]) -> list[int]:
-    """The shards of some slots: neighbours, so that a slot is a range."""
-    width = SHARDS // SLOTS
-    return [shard for slot in slots for shard in range(slot * width, (slot + 1) * width)]
 
 
 class Worker:
@@ -67,16 +61,16 @@ class Worker:
             self._thread.join(timeout)
 
     def _loop(self) -> None:
-        shards: list[int] = []
+        slots: list[int] = []
         leased_until = 0.0
         pause = 0.05
         while not self._stop.is_set():
             try:
                 if time.monotonic() >= leased_until:
-                    shards = self.lease()
+                    slots = self.lease()
                     leased_until = time.monotonic() + self._lease_seconds / 3
-                if shards:
-                    self._runner.catch_up(shards)
+                if slots:
+                    self._runner.catch_up(None if len(slots) == SLOTS else slots)
                 for chore in self._chores:
                     chore()
                 pause = 0.05
@@ -97,10 +91,10 @@ class Worker:
             log.debug("The leases were not handed back; they run out by themselves.")
 
     def lease(self) -> list[int]:
-        """Say that this worker is alive; give back what is too much, take what is free. Returns the shards held."""
+        """Say that this worker is alive; give back what is too much, take what is free. Returns the slots held."""
         me = {"worker": self.worker, "lease_seconds": self._lease_seconds}
         with self._connect() as conn:
             conn.execute(_SQL["heartbeat"], me)
             conn.execute(_SQL["release"], me)
             conn.execute(_SQL["take"], me)
-            return shards_of([row[0] for row in conn.execute(_SQL["mine"], me)])
+            return [row[0] for row in conn.execute(_SQL["mine"], me)]

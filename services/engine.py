@@ -103,6 +103,7 @@ class Engine:
             StoreSource(self.store),
             [MemoryProjection(_stream_reader(self.store)), ArchiveProjection(), HistoryProjection()],
         )
+        self.runner.on_progress = self.waiting.progressed
         self.worker: Worker | None = None
         if background:
             listener = self.signal.listen()

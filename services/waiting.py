@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -19,10 +20,18 @@ _PAUSES = (0.001, 0.005, 0.02)
 
 
 class Waiting:
-    """Waits for positions with a growing pause: 1, 5, then 20 ms."""
+    """Waits for positions: woken by this process's own projector, else with a growing pause of 1, 5, then 20 ms."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
+        self._progress = threading.Condition()
+        self._batches = 0
+
+    def progressed(self) -> None:
+        """The projector of this process has finished a batch."""
+        with self._progress:
+            self._batches += 1
+            self._progress.notify_all()
 
     def wait(
         self,
@@ -55,6 +64,7 @@ class Waiting:
         end, n = time.monotonic() + timeout, 0
         left = list(projections)
         while wanted and left:
+            seen = self._batches
             left = [p for p in left if self._behind(p, wanted)]
             if not left:
                 break
@@ -65,7 +75,8 @@ class Waiting:
                     f"The read model ({', '.join(left)}) has not caught up within {timeout} seconds.",
                     hint="Is a projector running? `remembrancer doctor` tells.",
                 )
-            time.sleep(_PAUSES[min(n, len(_PAUSES) - 1)])
+            with self._progress:
+                self._progress.wait_for(lambda: self._batches != seen, _PAUSES[min(n, len(_PAUSES) - 1)])  # noqa: B023
             n += 1
         return True
 

@@ -1,25 +1,30 @@
 -- What the runner needs to share shards, read events and move checkpoints.
 
--- name: live
--- The live generation of a projection.
-SELECT generation FROM remembrancer.generation WHERE projection = %(projection)s AND live
-
--- name: checkpoints
--- How far a projection has come, on the shards of these slots, and how far it can go.
-SELECT c.shard, c.position, h.position
-FROM remembrancer.checkpoint c JOIN remembrancer.head h ON h.shard = c.shard
-WHERE c.projection = %(projection)s AND c.generation = %(generation)s AND c.shard = ANY (%(shards)s)
+-- name: next
+-- The next events of a projection's generation (null is the live one), with the checkpoint that they come after and whether
+-- their stream is parked. At most so many, and not too many of one shard. Slots are the leases held; null is all of them.
+SELECT c.generation, c.position, p.stream IS NOT NULL, e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
+FROM remembrancer.generation g
+JOIN remembrancer.checkpoint c ON c.projection = g.projection AND c.generation = g.generation
+JOIN remembrancer.head h ON h.shard = c.shard AND h.position > c.position
+CROSS JOIN LATERAL (
+  SELECT * FROM remembrancer.event x
+  WHERE x.shard = c.shard AND x.position > c.position
+  ORDER BY x.position LIMIT %(of_a_shard)s::int8
+) e
+LEFT JOIN remembrancer.parked p
+  ON p.projection = c.projection AND p.generation = c.generation AND p.shard = e.shard AND p.stream = e.stream
+WHERE g.projection = %(projection)s
+  AND CASE WHEN %(generation)s::int2 IS NULL THEN g.live ELSE g.generation = %(generation)s::int2 END
+  AND (%(slots)s::int2[] IS NULL OR c.shard / 16 = ANY (%(slots)s::int2[]))
+ORDER BY e.shard, e.position
+LIMIT %(limit)s::int8
 
 -- name: advance
 -- Compare and set: moves the checkpoints only where nobody else has moved them. The caller counts the rows.
 UPDATE remembrancer.checkpoint c SET position = p.new
 FROM unnest(%(shards)s::int2[], %(old)s::int8[], %(new)s::int8[]) AS p (shard, old, new)
 WHERE c.projection = %(projection)s AND c.generation = %(generation)s AND c.shard = p.shard AND c.position = p.old
-
--- name: parked
--- Streams of these shards whose events this projection leaves aside.
-SELECT stream FROM remembrancer.parked
-WHERE projection = %(projection)s AND generation = %(generation)s AND shard = ANY (%(shards)s)
 
 -- name: park
 INSERT INTO remembrancer.parked (projection, generation, shard, stream, position, error)

@@ -26,10 +26,39 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", 
 MODEL = "local:e5-small-q4"
 DIMENSIONS = 384
 TENANT = "default"
-WORDS = (
-    "cat coffee lisbon train birthday garden violin winter soup sister market river lantern puzzle marathon recipe "
-    "camera doctor island paper rocket school window yellow bicycle castle dragon engine forest guitar harbour"
-).split()
+WORDS = [
+    "cat",
+    "coffee",
+    "lisbon",
+    "train",
+    "birthday",
+    "garden",
+    "violin",
+    "winter",
+    "soup",
+    "sister",
+    "market",
+    "river",
+    "lantern",
+    "puzzle",
+    "marathon",
+    "recipe",
+    "camera",
+    "doctor",
+    "island",
+    "paper",
+    "rocket",
+    "school",
+    "window",
+    "yellow",
+    "bicycle",
+    "castle",
+    "dragon",
+    "engine",
+    "forest",
+    "guitar",
+    "harbour",
+]
 
 
 class Prepared:
@@ -76,7 +105,9 @@ def unit(rng: np.random.Generator, n: int) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def fill(url: str, keys: Sequence[ListKey], size: int, *, days: int = 30, vectors: np.ndarray | None = None) -> np.ndarray:
+def fill(
+    url: str, keys: Sequence[ListKey], size: int, *, days: int = 30, vectors: np.ndarray | None = None
+) -> np.ndarray:
     """Lists of `size` memories each, written as the projection would have, side by side in list order.
 
     Returns the vectors, shape (len(keys), size, 384)."""
@@ -87,17 +118,23 @@ def fill(url: str, keys: Sequence[ListKey], size: int, *, days: int = 30, vector
     with psycopg.connect(url, autocommit=True) as conn:
         register_vector(conn)
         order = sorted(range(len(keys)), key=lambda i: list_stream(TENANT, keys[i]))
-        with conn.cursor() as cur, cur.copy(
-            "COPY remembrancer.list (generation, shard, list, tenant, persona, scope, subject, version, days) FROM STDIN"
-        ) as copy:
+        with (
+            conn.cursor() as cur,
+            cur.copy(
+                "COPY remembrancer.list (generation, shard, list, tenant, persona, scope, subject, version, days) FROM STDIN"
+            ) as copy,
+        ):
             for i in order:
                 stream = list_stream(TENANT, keys[i])
                 copy.write_row((1, stream.bytes[0], stream, TENANT, *keys[i], 0, searched))
         ids = {}
-        with conn.cursor() as cur, cur.copy(
-            "COPY remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, tags, channels,"
-            " actor, source, pinned, protected, model, embedding) FROM STDIN (FORMAT BINARY)"
-        ) as copy:
+        with (
+            conn.cursor() as cur,
+            cur.copy(
+                "COPY remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, tags, channels,"
+                " actor, source, pinned, protected, model, embedding) FROM STDIN (FORMAT BINARY)"
+            ) as copy,
+        ):
             copy.set_types(["int2", "int2", "uuid", "uuid", "text", "int4[]", "timestamptz", "timestamptz", "text[]",
                             "text[]", "text", "jsonb", "bool", "bool", "text", "halfvec"])  # fmt: skip
             for i in order:
@@ -111,15 +148,35 @@ def fill(url: str, keys: Sequence[ListKey], size: int, *, days: int = 30, vector
                         (1, stream.bytes[0], stream, memory, text, memory_terms(text), at, at, [], [], "persona",
                          psycopg.types.json.Jsonb({}), False, False, MODEL, HalfVector(made[i, j]))
                     )  # fmt: skip
-        with conn.cursor() as cur, cur.copy(
-            "COPY remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, updated_at, tags,"
-            " channels, base_day, base_days, uses) FROM STDIN"
-        ) as copy:
+        with (
+            conn.cursor() as cur,
+            cur.copy(
+                "COPY remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, updated_at, tags,"
+                " channels, base_day, base_days, uses) FROM STDIN"
+            ) as copy,
+        ):
             for i in order:
                 stream = list_stream(TENANT, keys[i])
                 for j in range(size):
                     since = date.today() - timedelta(days=int(rng.integers(0, 14)))
-                    copy.write_row((1, stream.bytes[0], stream, ids[i, j][0], since, 0, False, 0, ids[i, j][1], [], [], since, 0, "[]"))
+                    copy.write_row(
+                        (
+                            1,
+                            stream.bytes[0],
+                            stream,
+                            ids[i, j][0],
+                            since,
+                            0,
+                            False,
+                            0,
+                            ids[i, j][1],
+                            [],
+                            [],
+                            since,
+                            0,
+                            "[]",
+                        )
+                    )
         conn.execute("VACUUM ANALYZE")
     return made
 
