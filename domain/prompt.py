@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 def _item(line: Line, mark: str = "-") -> str:
     until = "" if line.until is None else f" (until {line.until.day} {_MONTHS[line.until.month - 1]} {line.until.year})"
-    return f"{mark} " + line.text.replace("\n", "\n  ") + until
+    return f"{mark} " + "\n  ".join(line.text.splitlines()) + until
 
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -37,13 +37,14 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 
 def _heading(key: ListKey) -> str:
+    name = " ".join(key.subject.splitlines())
     match key.scope:
         case "server":
             return "## This server"
         case "personal":
-            return f"## {key.subject}, with you"
+            return f"## {name}, with you"
         case _:
-            return f"## {key.subject}"
+            return f"## {name}"
 
 
 def in_print_order(desk: Sequence[Sequence[UUID]], lines: Mapping[UUID, Line]) -> list[UUID]:
