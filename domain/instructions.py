@@ -6,8 +6,8 @@ import re
 
 _COMMANDS = re.compile(
     r"""^\W*(?:
-      (?:please\s+)?(?:always|never|don'?t|do\s+not|answer|reply|respond|speak|write|talk|call\s+(?:me|him|her|them)|
-         use\s|avoid|remember\s+to|make\s+sure|stop\s|refer\s+to|address)\b
+      (?:please\s+)?(?:always|never|don['’]?t|do\s+not|answer|reply|respond|speak|write|talk|call\s+(?:me|him|her|them)|
+         use\s|avoid|remember\s+to|make\s+sure|stop\s|refer\s+to|address\s(?!of\b|is\b|book\b))\b
     | (?:por\s+favor,?\s+)?(?:sempre|nunca|n[ãa]o\s+(?:fale|use|responda|diga|escreva)|responda|fale|escreva|chame|
          use\s|evite)\b
     | (?:будь\s+ласка,?\s+)?(?:завжди|ніколи|не\s+(?:пиши|кажи|вживай|відповідай|використовуй)|відповідай|пиши|
@@ -23,7 +23,7 @@ _INSIDE = re.compile(
     r"\b(?:always|never)\s+(?:answer|reply|respond|speak|write|talk|call|use|say|mention|address)\b"
     r"|\b(?:should|must)\s+(?:always|never)\b"
     r"|(?:してください|しないでください|答えてください|話してください|呼んでください|必ず.*(?:こと|する)|て(?:ほしい|欲しい))[。.!！]*$"
-    r"|(?:cevap\s+ver|yanıt\s+ver|konuş|yaz|söyle|hitap\s+et|kullan)(?:me)?[.!]*$",
+    r"|\b(?:(?:cevap|yanıt)\s+ver|konuş|söyle|hitap\s+et|kullan|yaz(?=ma))(?:m[ea])?[.!]*$",
     re.IGNORECASE,
 )
 
