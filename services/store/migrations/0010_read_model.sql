@@ -154,6 +154,7 @@ CREATE TABLE remembrancer.archive (
     PRIMARY KEY (generation, shard, list, memory, version)
 ) PARTITION BY LIST (generation);
 ALTER TABLE remembrancer.archive ALTER COLUMN embedding SET STORAGE PLAIN;
+CREATE INDEX archive_by_tenant ON remembrancer.archive (tenant, generation);
 CREATE INDEX archive_without_vector ON remembrancer.archive (generation, shard, list) WHERE embedding IS NULL;
 
 -- What happened, a row for each memory that an event names, in plain sentences.
@@ -194,22 +195,25 @@ CREATE TABLE remembrancer.history_1 PARTITION OF remembrancer.history FOR VALUES
 CREATE FUNCTION remembrancer.index_archive_v1(p_model text, p_dimensions int4) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   EXECUTE format(
-    'CREATE INDEX IF NOT EXISTS %I ON remembrancer.archive USING hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) WHERE model = %L',
+    'CREATE INDEX IF NOT EXISTS %I ON remembrancer.archive USING hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops)
+     WITH (m = 24, ef_construction = 128) WHERE model = %L',
     'archive_hnsw_' || left(md5(p_model), 12), p_dimensions, p_model);
 END $$;
 
 -- The texts nearest to a vector, of all personas of a tenant. The model stands in the statement as a literal, since only
--- then does the planner know that the partial index holds what is asked for.
+-- then does the planner know that the partial index holds what is asked for; and the tenant, so that it may know a small
+-- one, whose rows it then reads exactly. For a large one the index is scanned on until enough rows are the tenant's.
 CREATE FUNCTION remembrancer.search_archive_v1(p_tenant text, p_model text, p_dimensions int4, p_vector halfvec, p_limit int4)
 RETURNS TABLE (shard int2, list uuid, memory uuid, version int8, persona text, scope text, subject text, text text,
-               recorded_at timestamptz, until_now bool, similarity float8) LANGUAGE plpgsql STABLE AS $$
+               recorded_at timestamptz, until_now bool, similarity float8)
+LANGUAGE plpgsql STABLE SET hnsw.ef_search = 400 SET hnsw.iterative_scan = strict_order AS $$
 BEGIN
   RETURN QUERY EXECUTE format(
     'SELECT a.shard, a.list, a.memory, a.version, a.persona, a.scope, a.subject, a.text, a.recorded_at, a.until_now,
-            1 - (a.embedding::halfvec(%1$s) <=> $2::halfvec(%1$s))
+            1 - (a.embedding::halfvec(%1$s) <=> $1::halfvec(%1$s))
      FROM remembrancer.archive a
      WHERE a.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = ''archive'' AND g.live)
-       AND a.tenant = $1 AND a.model = %2$L
-     ORDER BY a.embedding::halfvec(%1$s) <=> $2::halfvec(%1$s) LIMIT $3', p_dimensions, p_model)
-  USING p_tenant, p_vector, p_limit;
+       AND a.tenant = %3$L AND a.model = %2$L
+     ORDER BY a.embedding::halfvec(%1$s) <=> $1::halfvec(%1$s) LIMIT $2', p_dimensions, p_model, p_tenant)
+  USING p_vector, p_limit;
 END $$;
