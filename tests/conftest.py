@@ -29,26 +29,27 @@ from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
 MEMORY = Path("/dev/shm")
-TEST_DATA = "REMEMBRANCER_TEST_DATA"
+RUN_FOLDER = "REMEMBRANCER_TEST_RUN"
 RUN = "remembrancer-run-"
 _run = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the run's data directory, locked as long as the run lives; the workers find it in their environment."""
+    """Makes the run's folder, locked as long as the run lives; the workers find it in their environment."""
     if not hasattr(config, "workerinput"):
         place = _place()
         _remove_killed_runs(place)
-        data = tempfile.mkdtemp(prefix=RUN, dir=place)
-        config.stash[_run] = os.open(data, os.O_RDONLY)
+        folder = Path(tempfile.mkdtemp(prefix=RUN, dir=place))
+        folder.chmod(0o755)  # pytest's own are private, also to the user of root's server
+        config.stash[_run] = os.open(folder, os.O_RDONLY)
         fcntl.flock(config.stash[_run], fcntl.LOCK_EX)
-        os.environ[TEST_DATA] = data
+        os.environ[RUN_FOLDER] = str(folder)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Removes it, after the last worker."""
     if _run in config.stash:
-        shutil.rmtree(os.environ.pop(TEST_DATA), ignore_errors=True)
+        shutil.rmtree(os.environ.pop(RUN_FOLDER), ignore_errors=True)
         os.close(config.stash[_run])
 
 
@@ -63,7 +64,10 @@ def _remove_killed_runs(place: Path) -> None:
             lock = os.open(folder, os.O_RDONLY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                open_embedded(folder).close()  # stops its server
+                for data in {
+                    found.parent for depth in ("", "*/", "*/*/") for found in folder.glob(f"{depth}embedded.lock")
+                }:
+                    open_embedded(data).close()  # stops its server
                 shutil.rmtree(folder)
             finally:
                 os.close(lock)
@@ -72,7 +76,7 @@ def _remove_killed_runs(place: Path) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """The server of this run."""
-    with open_embedded(Path(os.environ[TEST_DATA]), settings=FAST) as server:
+    with open_embedded(Path(os.environ[RUN_FOLDER], "data"), settings=FAST) as server:
         yield server
 
 
@@ -121,8 +125,8 @@ def _database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A temporary folder that every user may enter, also when root runs the tests (pytest's own are private)."""
-    with TemporaryDirectory(prefix="remembrancer-test-", dir=_place()) as folder:
+    """A temporary folder that every user may enter, also when root runs the tests."""
+    with TemporaryDirectory(prefix="test-", dir=os.environ[RUN_FOLDER]) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 

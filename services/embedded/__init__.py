@@ -39,10 +39,12 @@ DATABASE = "remembrancer"
 class EmbeddedPostgres:
     """A use of the server of one data directory. Closing it, or the end of the process, gives it up."""
 
-    def __init__(self, directory: DataDirectory, sockets: Path, users: int) -> None:
+    def __init__(self, directory: DataDirectory, programs: Path, settings: Mapping[str, str], users: int) -> None:
         self._directory = directory
-        self._sockets = sockets
+        self._programs = programs
+        self._settings = settings
         self._users: int | None = users
+        self._sockets = self._ensure_running()
         atexit.register(self.close)
 
     @property
@@ -58,6 +60,21 @@ class EmbeddedPostgres:
     def url_of(self, database: str) -> str:
         """Returns the address of another database of this server."""
         return _url(self._directory, self._sockets, database)
+
+    def revive(self) -> None:
+        """Starts the server again if it was killed; does nothing if it runs. `url` may be another one afterwards.
+
+        Raises:
+            Unavailable: it does not start.
+        """
+        with explained(self.data_dir), alone(self._directory.lock):
+            self._sockets = self._ensure_running()
+
+    def _ensure_running(self) -> Path:
+        def answers(found: Postmaster) -> bool:
+            return _answers(self._directory, found)
+
+        return ensure_running(self._directory, self._programs, self._settings, answers).sockets
 
     def close(self) -> None:
         """Gives up the use; the last one out stops the server. A second call does nothing."""
@@ -116,13 +133,12 @@ def _open(directory: DataDirectory, programs: Path, lock: int, settings: Mapping
         programs = within_reach(programs, directory.account, directory.path)
         if not directory.cluster.exists():
             make_cluster(directory, programs, lock, durable=settings.get("fsync") != "off")
-        running = ensure_running(directory, programs, settings, lambda found: _answers(directory, found))
+        return EmbeddedPostgres(directory, programs, settings, users)
     except BaseException:
         os.close(users)
         _stop_if_unused(directory)
         directory.remove_failed_start()
         raise
-    return EmbeddedPostgres(directory, running.sockets, users)
 
 
 def _stop_if_unused(directory: DataDirectory) -> None:

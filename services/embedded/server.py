@@ -50,6 +50,9 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
+    # No log line carries what people said: neither rows that a constraint refused, nor statements.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
     # A file for each day of the week, emptied when its day comes again.
     "logging_collector": "on",
     "log_filename": "postgresql-%a.log",
@@ -121,7 +124,7 @@ def make_cluster(directory: DataDirectory, programs: Path, lock: int, *, durable
         "postgres",
     ]
     for command, read in ((initdb, Path(os.devnull)), (postgres, CREATE_DATABASE)):
-        if _launch(command, account, directory.start_log, holding=lock, read=read).wait():
+        if _finish(_launch(command, account, directory.start_log, holding=lock, read=read)):
             reason = _said(directory.start_log)
             raise Unavailable(f"No database could be made in {directory.path}: {reason}", hint=OTHER_PLACE)
     password.unlink()
@@ -197,7 +200,7 @@ def _start(directory: DataDirectory, programs: Path, settings: Mapping[str, str]
         # By way of a shell that ends at once, so that the server is no child of ours that we would have to wait for.
         if try_alone(alive):
             command = ["/bin/sh", "-c", '"$@" &', "sh", *postgres]
-            _launch(command, directory.account, directory.start_log, holding=alive).wait()
+            _finish(_launch(command, directory.account, directory.start_log, holding=alive))
     finally:
         os.close(alive)
 
@@ -223,6 +226,16 @@ def _launch(
             extra_groups=() if account.switched else None,
             umask=0o077,
         )
+
+
+def _finish(program: subprocess.Popen[bytes]) -> int:
+    """Waits for a program and returns its exit code; whoever is interrupted in waiting ends it first."""
+    try:
+        return program.wait()
+    except BaseException:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        raise
 
 
 def _make_sockets(directory: DataDirectory) -> Path:

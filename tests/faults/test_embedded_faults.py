@@ -79,17 +79,12 @@ def facts(url: str) -> int:
         return len(connection.execute("SELECT text FROM fact").fetchall())
 
 
-def picture(folder: Path) -> dict[str, tuple[object, ...]]:
-    """Everything below and above a folder that an attempt could have changed."""
-    paths = [*folder.parents, folder, *folder.rglob("*")]
-    seen = {
-        str(path): path.lstat() for path in paths if os.path.lexists(path) and path not in {Path("/"), Path("/tmp")}
-    }
-    return {
-        path: (status.st_mode, status.st_uid, status.st_gid, status.st_ctime_ns)
-        for path, status in seen.items()
-        if path != "/dev/shm"
-    }
+def picture(folder: Path) -> dict[Path, tuple[int, ...]]:
+    """What an attempt could have changed: the modes and owners above a folder, every change in it and below."""
+    above = {path: path.stat() for path in folder.parents}
+    below = {path: path.lstat() for path in [folder, *folder.rglob("*")] if os.path.lexists(path)}
+    owned = {path: (status.st_mode, status.st_uid, status.st_gid) for path, status in (above | below).items()}
+    return owned | {path: (*owned[path], status.st_ctime_ns) for path, status in below.items()}
 
 
 @pytest.fixture
@@ -176,6 +171,27 @@ def test_after_the_kill_of_a_server_in_use_an_opening_brings_it_back_for_all_its
         with open_embedded(data_dir) as second:
             assert first.url == second.url
             assert facts(first.url) == 1
+
+
+def test_whoever_uses_a_server_that_was_killed_can_revive_it(data_dir: Path) -> None:
+    with open_embedded(data_dir) as server:
+        remember(server.url)
+        server.revive()
+        os.kill(running(data_dir).pid, signal.SIGKILL)
+        server.revive()
+        assert facts(server.url) == 1
+    assert server_of(data_dir) is None
+
+
+def test_ctrl_c_in_a_first_start_leaves_nothing_behind(data_dir: Path) -> None:
+    visitor = visit(data_dir)
+    while not (data_dir / "unfinished-postgres" / "cluster" / "PG_VERSION").exists():
+        time.sleep(0.001)
+    visitor.send_signal(signal.SIGINT)
+    visitor.communicate(timeout=60)
+    assert visitor.returncode != 0
+    assert not data_dir.exists()
+    open_embedded(data_dir, settings=FAST).close()
 
 
 def test_a_server_with_users_and_no_room_for_more_connections_is_shared_all_the_same(data_dir: Path) -> None:

@@ -184,6 +184,16 @@ def test_the_server_flushes_by_default_and_speaks_utf8_and_utc(data_dir: Path) -
         connection.execute("CREATE EXTENSION vector")
 
 
+def test_the_log_repeats_nothing_of_what_people_said(data_dir: Path) -> None:
+    with open_embedded(data_dir, settings=FAST) as server, psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE fact (text text UNIQUE CHECK (text <> 'Mochi'))")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute("INSERT INTO fact VALUES ('Mochi')")
+    log = "".join(path.read_text(encoding="utf-8") for path in (data_dir / "log").iterdir())
+    assert "violates check constraint" in log
+    assert "Mochi" not in log
+
+
 def test_a_path_too_long_for_a_socket_works_and_leaves_no_folder_behind(open_folder: Path) -> None:
     data_dir = open_folder / ("deep" * 30) / "data"
     with open_embedded(data_dir, settings=FAST) as server, open_embedded(data_dir) as again:
