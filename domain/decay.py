@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -56,7 +55,7 @@ class SearchedDays:
 
     days: tuple[date, ...] = ()
     """Sorted, each UTC day once, however many replies and in whatever order (T4, D1)."""
-    off: Mapping[date, LeftOut] = field(default_factory=lambda: MappingProxyType({}))
+    off: Mapping[date, LeftOut] = field(default_factory=dict)
     """For days with anybody left out: who was in none of that day's searches (T10, D22, D28)."""
 
     def searched(self, day: date, out: LeftOut) -> SearchedDays:
