@@ -61,10 +61,11 @@ class Transfer:
         """
         if persona is not None:
             check_key("persona", persona)
-        self._waiting.settle()
         keys = self._keys(persona)
-        if persona is not None and not keys and not self._finder.knows(persona):
-            raise self._finder.no_such_persona(persona)
+        if persona is not None and not keys:
+            self._waiting.settle()
+            if not self._finder.knows(persona):
+                raise self._finder.no_such_persona(persona)
         return self._lines(persona, keys)
 
     def _lines(self, persona: str | None, keys: Sequence[ListKey]) -> Iterator[dict[str, Any]]:
