@@ -45,3 +45,25 @@ def checked_flag(what: str, flag: object) -> bool:
     if not isinstance(flag, bool):
         raise InvalidInput(f"{what} is true or false, not {flag!r}.")
     return flag
+
+
+def checked_text(what: str, text: object) -> str:
+    """A text that is no name and no memory: a message, instructions. May be empty.
+
+    Raises:
+        InvalidInput: not a text, or with NUL or half a surrogate pair.
+    """
+    if not isinstance(text, str):
+        raise InvalidInput(f"The {what} must be a text, not {type(text).__name__}.")
+    if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidInput(f"The {what} holds a NUL or half a surrogate pair, which is no text.")
+    return text
+
+
+def answer_erased() -> InvalidInput:
+    """What is said to a repetition of a request whose answer can no longer be read."""
+    return InvalidInput(
+        "This request was answered before, and what it was about has been erased since.",
+        rule="D24",
+        hint="Use a new request_id.",
+    )

@@ -6,21 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from remembrancer.domain import events as e
 from remembrancer.domain.errors import InvalidInput
-from remembrancer.domain.identity import (
-    Subject,
-    check_key,
-    person_stream,
-    persona_stream,
-    server_stream,
-    shard_of,
-)
+from remembrancer.domain.identity import Subject, check_key, person_stream, persona_stream, server_stream
 from remembrancer.domain.persona_memory import Keep
 from remembrancer.domain.policy import Policy
+from remembrancer.domain.settings import Person, Persona, Server, Tenant
 from remembrancer.services.answers import PersonaView, PersonView, ServerView
+from remembrancer.services.checks import answer_erased, checked_flag, checked_text
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.remember import names
@@ -39,20 +34,17 @@ class Configure:
     def persona(self, persona: str) -> PersonaView:
         """A persona's settings; the defaults if nothing was ever set."""
         s = self._deps.store.load(persona_stream(self._deps.tenant, check_key("persona", persona)), PERSONA).state
-        return PersonaView(persona=persona, name=s.name or persona, instructions=s.instructions, learns=s.learns)
+        return _persona_view(persona, s)
 
     def person(self, user: str) -> PersonView:
         """A person's settings."""
         s = self._deps.store.load(person_stream(self._deps.tenant, check_key("user", user)), PERSON).state
-        return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning)
+        return _person_view(user, s)
 
     def server(self, server: str) -> ServerView:
         """A server's settings."""
         s = self._deps.store.load(server_stream(self._deps.tenant, check_key("server", server)), SERVER).state
-        return ServerView(
-            server=server, notices=s.notices, blocklist=s.blocklist, personal_memories=s.personal_memories,
-            private=s.private, not_learning=s.not_learning,
-        )  # fmt: skip
+        return _server_view(server, s)
 
     def policy(self) -> Policy:
         """The effective policy (SPEC 6)."""
@@ -61,43 +53,48 @@ class Configure:
     def set_persona(self, persona: str, changes: Mapping[str, Any], request_id: str | None) -> PersonaView:
         """Change a persona's settings."""
         subject = Subject("persona", check_key("persona", persona))
-        if not isinstance(changes.get("instructions", ""), str | Keep):
-            raise InvalidInput("The standing instructions must be a text.")
 
-        def event(stamp: dict[str, Any], s: Any, new: dict[str, Any]) -> e.Event:
+        def event(stamp: dict[str, Any], s: Persona, new: dict[str, Any]) -> e.Event:
             return e.PersonaDefined(
                 **stamp, persona=persona,
                 **{"name": s.name or persona, "instructions": s.instructions, "learns": s.learns} | new,
             )  # fmt: skip
 
-        self._set(
-            persona_stream(self._deps.tenant, persona), PERSONA, subject, "set_persona", changes, event, request_id
+        stream = persona_stream(self._deps.tenant, persona)
+        answer = self._set(
+            stream, PERSONA, subject, "set_persona", changes, event, lambda s: _persona_view(persona, s), request_id
         )
-        return self.persona(persona)
+        return PersonaView.model_validate_json(answer)
 
     def set_person(self, user: str, changes: Mapping[str, Any], request_id: str | None) -> PersonView:
         """Change a person's settings."""
         subject = Subject("user", check_key("user", user))
 
-        def event(stamp: dict[str, Any], s: Any, new: dict[str, Any]) -> e.Event:
+        def event(stamp: dict[str, Any], s: Person, new: dict[str, Any]) -> e.Event:
             return e.PersonChanged(**stamp, **{"privacy": s.privacy, "not_learning": s.not_learning} | new)
 
-        self._set(person_stream(self._deps.tenant, user), PERSON, subject, "set_person", changes, event, request_id)
-        return self.person(user)
+        stream = person_stream(self._deps.tenant, user)
+        answer = self._set(
+            stream, PERSON, subject, "set_person", changes, event, lambda s: _person_view(user, s), request_id
+        )
+        return PersonView.model_validate_json(answer)
 
     def set_server(self, server: str, changes: Mapping[str, Any], request_id: str | None) -> ServerView:
         """Change a server's settings."""
         subject = Subject("server", check_key("server", server))
 
-        def event(stamp: dict[str, Any], s: Any, new: dict[str, Any]) -> e.Event:
+        def event(stamp: dict[str, Any], s: Server, new: dict[str, Any]) -> e.Event:
             now = {
                 "notices": s.notices, "blocklist": s.blocklist, "personal_memories": s.personal_memories,
                 "private": s.private, "not_learning": s.not_learning,
             }  # fmt: skip
             return e.ServerChanged(**stamp, **now | new)
 
-        self._set(server_stream(self._deps.tenant, server), SERVER, subject, "set_server", changes, event, request_id)
-        return self.server(server)
+        stream = server_stream(self._deps.tenant, server)
+        answer = self._set(
+            stream, SERVER, subject, "set_server", changes, event, lambda s: _server_view(server, s), request_id
+        )
+        return ServerView.model_validate_json(answer)
 
     def set_policy(self, fields: Mapping[str, Any], request_id: str | None) -> Policy:
         """Record the tenant's own numbers; None takes one back to the installation's.
@@ -109,12 +106,20 @@ class Configure:
             raise InvalidInput(
                 f"The policy has no {', '.join(unknown)}.", hint=f"It has {', '.join(sorted(Policy.model_fields))}."
             )
-        tenant = self._deps.store.load(self._deps.tenant_stream, TENANT)
-        own = {k: v for k, v in {**tenant.state.own, **fields}.items() if v is not None}
-        effective = self._deps.effective(own)
-        if own != dict(tenant.state.own):
-            self._deps.record_policy(tenant, effective, own, request_id)
-        return self.policy()
+        new = _checked_policy(fields)
+        stream = self._deps.tenant_stream
+        subject = Subject("tenant", self._deps.tenant)
+
+        def event(stamp: dict[str, Any], s: Tenant, new: dict[str, Any]) -> e.Event:
+            own = {k: v for k, v in {**s.own, **new}.items() if v is not None}
+            policy = self._deps.effective(own).model_dump(mode="json")
+            return e.PolicyChanged(**stamp, policy=policy, own=own)
+
+        def shown(s: Tenant) -> Policy:
+            return s.policy if s.policy is not None else self._deps.effective(dict(s.own))
+
+        answer = self._set(stream, TENANT, subject, "set_policy", new, event, shown, request_id)
+        return Policy.model_validate_json(answer)
 
     def _set(
         self,
@@ -124,13 +129,14 @@ class Configure:
         verb: str,
         changes: Mapping[str, Any],
         event: Callable[[dict[str, Any], S, dict[str, Any]], e.Event],
+        shown: Callable[[S], BaseModel],
         request_id: str | None,
-    ) -> None:
+    ) -> bytes:
+        """The settings after the change, as JSON; those after the first one, if the request came before (D19)."""
+        if request_id is not None:
+            check_key("request_id", request_id)
         new = {k: _checked(k, v) for k, v in changes.items() if not isinstance(v, Keep)}
-        if not new:
-            return
-        tenant = self._deps.tenant
-        shard = shard_of(tenant, subject)
+        tenant, shard = self._deps.tenant, stream.bytes[0]
         request = Request(tenant, shard, request_id, verb, fingerprint({"subject": subject, **new}), (subject,))
         stamp = {"tenant": tenant, "request_id": request_id}
 
@@ -139,14 +145,60 @@ class Configure:
                 made = event({**stamp, "id": make_id(shard)}, at.state, new)
             except ValidationError as error:
                 raise invalid(error) from error
-            return Decision([Batch(stream, [made], at.version, (subject,))])
+            after = fold.evolve(at.state, e.Recorded(made, stream, at.version + 1, shard, 0, self._deps.now()))
+            answer = shown(after).model_dump_json().encode()
+            if after == at.state and request_id is None:
+                raise _AsItIs(answer)
+            batches = [] if after == at.state else [Batch(stream, [made], at.version, (subject,))]
+            return Decision(batches, answer)
 
-        self._deps.store.transact(request, lambda: self._deps.store.load(stream, fold), decide, now=self._deps.now())
+        try:
+            done = self._deps.store.transact(
+                request, lambda: self._deps.store.load(stream, fold), decide, now=self._deps.now()
+            )
+        except _AsItIs as unchanged:
+            return unchanged.answer
+        if done.answer is None:
+            raise answer_erased()
+        return done.answer
+
+
+class _AsItIs(Exception):
+    """There is nothing to write."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+
+
+def _persona_view(persona: str, s: Persona) -> PersonaView:
+    return PersonaView(persona=persona, name=s.name or persona, instructions=s.instructions, learns=s.learns)
+
+
+def _person_view(user: str, s: Person) -> PersonView:
+    return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning)
+
+
+def _server_view(server: str, s: Server) -> ServerView:
+    return ServerView(
+        server=server, notices=s.notices, blocklist=s.blocklist, personal_memories=s.personal_memories,
+        private=s.private, not_learning=s.not_learning,
+    )  # fmt: skip
 
 
 def _checked(field: str, value: Any) -> Any:
     if field in ("blocklist", "not_learning"):
         return names("user" if field == "blocklist" else "persona", value)
-    if field in ("learns", "personal_memories", "private") and not isinstance(value, bool):
-        raise InvalidInput(f"{field} is true or false, not {value!r}.")
+    if field in ("learns", "personal_memories", "private"):
+        return checked_flag(field, value)
+    if field in ("name", "instructions", "privacy", "notices"):
+        return checked_text(field, value)
     return value
+
+
+def _checked_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as numbers of their kind; None stays None."""
+    try:
+        policy = Policy(**{name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        raise invalid(error) from error
+    return {name: None if value is None else getattr(policy, name) for name, value in fields.items()}

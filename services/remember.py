@@ -45,6 +45,7 @@ from remembrancer.services.answers import (
     Position,
     SaveAnswer,
 )
+from remembrancer.services.checks import answer_erased
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.embedders import Vector
@@ -271,9 +272,9 @@ class Remember:
             }
             changed = memory in after.memories and shown.text != at.list.memories[memory].text
             kept = orjson.dumps({"answer": answer, "stamp": ["updated_at"] if changed else []})
-            if not decided:
+            if not decided and request_id is None:
                 raise _Unchanged(kept)
-            batches = [self._batch(stream, decided, at, key)]
+            batches = [self._batch(stream, decided, at, key)] if decided else []
             if (tombstone := self._tombstone(decided, at, key, stream, memory)) is not None:
                 batches.append(Batch(self._owner_stream(key), [tombstone], None, (key.owner,)))
             return Decision(batches, kept)
@@ -290,11 +291,7 @@ class Remember:
         except _Unchanged as unchanged:
             return orjson.loads(unchanged.answer)["answer"], None
         if done.answer is None:
-            raise InvalidInput(
-                "This request was answered before, and what it was about has been erased since.",
-                rule="D24",
-                hint="Use a new request_id.",
-            )
+            raise answer_erased()
         kept = orjson.loads(done.answer)
         for field in kept["stamp"]:
             kept["answer"]["memory"][field] = done.recorded_at[_own(done, stream)].isoformat()

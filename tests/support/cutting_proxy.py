@@ -30,7 +30,7 @@ class CuttingProxy:
         self.cuts = 0
         """So many of the next appends are cut off from their answers."""
         self.refuses = False
-        """Whether nobody gets a new connection after a cut."""
+        """Whether a cut breaks every connection, and nobody gets a new one."""
         self.cut = 0
         """How many were."""
         self._open: set[socket.socket] = set()
@@ -60,7 +60,7 @@ class CuttingProxy:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            if self.refuses:
+            if self.refuses and self.cut:
                 client.close()
                 continue
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -89,6 +89,9 @@ class CuttingProxy:
                 return False
             self.cuts -= 1
             self.cut += 1
+            if self.refuses:
+                for one in self._open:
+                    self._shut(one)
             return True
 
     @staticmethod

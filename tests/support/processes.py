@@ -1,8 +1,8 @@
 """Other processes of a test: started, spoken with line by line, stopped, continued and killed by their number alone.
 
-    with client("saver", url, who="a") as other:
-        assert other.line() == "ready"
-        other.kill()
+with client("saver", url, who="a") as other:
+    assert other.line() == "ready"
+    other.kill()
 """
 
 from __future__ import annotations
