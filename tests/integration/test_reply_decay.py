@@ -1,4 +1,4 @@
-"""What a reply does to counters: the days tick, memories rest, matches bring them back (T1-T9, T11, D1-D3, D28, D30)."""
+"""What a reply does to counters: days tick, memories rest, matches bring them back (T1-T9, T11, D1-D3, D28, D30)."""
 
 from __future__ import annotations
 
