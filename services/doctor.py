@@ -125,8 +125,8 @@ class _Examination:
         self._policy = self._engine.configure.policy()
         where = "embedded" if self._engine.embedded is not None else "server"
         if read_only:
-            hint = "Point REMEMBRANCER_DATABASE_URL at the primary."
-            yield Check(name="database", ok=False, detail=f"PostgreSQL {version} is a read-only replica", hint=hint)
+            detail, hint = f"PostgreSQL {version} takes no writes", "Point REMEMBRANCER_DATABASE_URL at the primary."
+            yield Check(name="database", ok=False, detail=detail, hint=hint)
         else:
             yield Check(name="database", ok=True, detail=f"PostgreSQL {version}, {where}")
         old = _version(vector) < PGVECTOR
@@ -251,6 +251,8 @@ class _Examination:
     def _decay(self) -> Iterator[Check]:
         if self._deps.settings.memory_decay_enabled is False:
             detail = "off for the whole installation by MEMORY_DECAY_ENABLED: all are active, full lists refuse (T11)"
+        elif self._deps.embedder is None:
+            detail = "off without a model (T11)"
         elif not self._policy.decay_enabled:
             detail = "off by this tenant's policy: all are active, full lists refuse saves (T11)"
         else:

@@ -3,7 +3,7 @@
 -- name: server
 -- Versions, the database's clock, and whether it takes writes.
 SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-       clock_timestamp(), pg_is_in_recovery()
+       clock_timestamp(), current_setting('transaction_read_only')::bool
 
 -- name: behind
 -- For each projection how many events it has yet to read, and when the oldest of them was recorded.
