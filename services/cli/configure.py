@@ -1,0 +1,208 @@
+"""The groups of settings: persona, person, server, policy; each with `show` and `set`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from remembrancer.domain.errors import InvalidInput
+from remembrancer.services.cli.arguments import PersonaKey, RequestId, option
+from remembrancer.services.cli.session import Session
+from remembrancer.services.cli.verb import group, verb
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Names = Annotated[list[str] | None, option(metavar="KEY")]
+
+
+def _not_learning(who: str) -> Any:
+    return option("--not-learning", metavar="PERSONA", help=f"A persona that does not learn {who}; repeat.")
+
+
+def _show(here: Session, settings: BaseModel) -> None:
+    from remembrancer.services.cli import show
+
+    here.show(settings, lambda screen: show.settings(screen, settings))
+
+
+def _given(**changes: Any) -> dict[str, Any]:
+    """The changes that were asked for.
+
+    Raises:
+        InvalidInput: none.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    if not given:
+        raise InvalidInput("Set what?", hint="Name at least one setting; --help lists them.")
+    return given
+
+
+def _names(given: list[str] | None, nobody: bool) -> list[str] | None:
+    if given and nobody:
+        raise InvalidInput("Name them or nobody, not both.")
+    return [] if nobody else given or None
+
+
+# -- persona ----------------------------------------------------------------------------------------------------------
+
+
+def persona_show(here: Session, persona: PersonaKey) -> None:
+    """Show a persona's settings."""
+    with here.open() as memory:
+        _show(here, memory.persona(persona))
+
+
+def persona_set(
+    here: Session,
+    persona: PersonaKey,
+    name: Annotated[str | None, option(help="How it is called.")] = None,
+    instructions: Annotated[
+        str | None, option(help="Standing instructions, always sent; - reads standard input.")
+    ] = None,
+    learns: Annotated[
+        bool | None, option("--learns/--no-learns", help="Learn from chat, or neither save nor read.")
+    ] = None,
+    request_id: RequestId = None,
+) -> None:
+    """Change a persona's settings."""
+    given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns)
+    with here.open() as memory:
+        _show(here, memory.set_persona(persona, **given, request_id=request_id))
+
+
+# -- person -----------------------------------------------------------------------------------------------------------
+
+UserKey = Annotated[str, typer.Argument(metavar="USER", help="Key of the user.")]
+
+
+def person_show(here: Session, user: UserKey) -> None:
+    """Show a person's settings."""
+    with here.open() as memory:
+        _show(here, memory.person(user))
+
+
+def person_set(
+    here: Session,
+    user: UserKey,
+    privacy: Annotated[
+        str | None, option(metavar="everywhere|private_chats_only|nowhere", help="Where their memories may be used.")
+    ] = None,
+    not_learning: Annotated[list[str] | None, _not_learning("from them")] = None,
+    all_learn: Annotated[bool, option("--all-learn", help="Every persona learns from them.")] = False,
+    request_id: RequestId = None,
+) -> None:  # fmt: skip
+    """Change a person's settings."""
+    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn))
+    with here.open() as memory:
+        _show(here, memory.set_person(user, **given, request_id=request_id))
+
+
+# -- server -----------------------------------------------------------------------------------------------------------
+
+ServerKey = Annotated[str, typer.Argument(metavar="SERVER", help="Key of the server.")]
+
+
+def server_show(here: Session, server: ServerKey) -> None:
+    """Show a server's settings."""
+    with here.open() as memory:
+        _show(here, memory.server(server))
+
+
+def server_set(
+    here: Session,
+    server: ServerKey,
+    notices: Annotated[
+        str | None, option(metavar="everyone|managers|hidden", help="Who sees what was saved and forgotten.")
+    ] = None,
+    blocklist: Annotated[
+        list[str] | None, option("--block", metavar="USER", help="Whose memories are not used here; repeat.")
+    ] = None,
+    nobody_blocked: Annotated[bool, option("--block-nobody", help="Empty the blocklist.")] = False,
+    personal_memories: Annotated[
+        bool | None, option("--personal-memories/--no-personal-memories", help="Use personal memories here.")
+    ] = None,
+    private: Annotated[
+        bool | None, option("--private/--no-private", help="A direct-message pair.")
+    ] = None,
+    not_learning: Annotated[list[str] | None, _not_learning("here")] = None,
+    all_learn: Annotated[bool, option("--all-learn", help="Every persona learns here.")] = False,
+    request_id: RequestId = None,
+) -> None:  # fmt: skip
+    """Change a server's settings."""
+    given = _given(
+        notices=notices,
+        blocklist=_names(blocklist, nobody_blocked),
+        personal_memories=personal_memories,
+        private=private,
+        not_learning=_names(not_learning, all_learn),
+    )
+    with here.open() as memory:
+        _show(here, memory.set_server(server, **given, request_id=request_id))
+
+
+# -- policy -----------------------------------------------------------------------------------------------------------
+
+
+def policy_show(here: Session) -> None:
+    """Show the numbers of the rules that are in force."""
+    with here.open() as memory:
+        _show(here, memory.policy())
+
+
+def policy_set(
+    here: Session,
+    numbers: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="As `policy show` names them; NAME= takes it back.")
+    ],
+    request_id: RequestId = None,
+) -> None:
+    """Record the tenant's own numbers.
+
+    remembrancer policy set list_capacity=50 rest_after_days=
+    """
+    with here.open() as memory:
+        _show(here, memory.set_policy(request_id=request_id, **policy_fields(numbers)))
+
+
+def policy_fields(numbers: list[str]) -> dict[str, Any]:
+    """NAME=VALUE; None takes a number back.
+
+    Raises:
+        InvalidInput: not of this form, or a name twice.
+    """
+    fields: dict[str, Any] = {}
+    for one in numbers:
+        name, equals, value = one.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise InvalidInput(f"{one!r} sets nothing.", hint="Write NAME=VALUE, like list_capacity=50.")
+        if name in fields:
+            raise InvalidInput(f"{name} is set twice.")
+        fields[name] = _value(value.strip())
+    return fields
+
+
+def _value(text: str) -> Any:
+    """A number or a truth value where it reads like one; whether it fits, the policy says."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+def register(app: typer.Typer) -> None:
+    """Add these groups."""
+    for name, what, show, change in (
+        ("persona", "Name, standing instructions and learn switch of a persona.", persona_show, persona_set),
+        ("person", "Privacy of a person, and who learns from them.", person_show, person_set),
+        ("server", "Notices, blocklist and switches of a server.", server_show, server_set),
+        ("policy", "The numbers of the rules.", policy_show, policy_set),
+    ):
+        verbs = typer.Typer(help=what, rich_markup_mode=app.rich_markup_mode)
+        group(verbs)
+        verb(verbs, "show")(show)
+        verb(verbs, "set")(change)
+        app.add_typer(verbs, name=name)

@@ -1,0 +1,42 @@
+"""The verbs of whoever runs it: doctor and calibrate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remembrancer.services.cli.session import Session
+from remembrancer.services.cli.verb import verb
+
+
+def doctor(here: Session) -> None:
+    """Check this installation. Exit code 1 where something is not well."""
+    from remembrancer.services.cli import show
+
+    with here.open() as memory, here.screen.busy("Looking"):
+        report = memory.doctor()
+    here.show(report, lambda screen: show.doctor(screen, report))
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def calibrate(
+    here: Session,
+    probes: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Your own probes; left out, ours in six languages.")
+    ] = None,
+) -> None:
+    """Measure the match threshold for the model in use."""
+    from remembrancer.services.cli import show
+
+    with here.open() as memory, here.screen.progress("Calibrating") as progress:
+        measured = memory.calibrate(probes, progress=progress)
+    here.show(measured, lambda screen: show.calibration(screen, measured))
+
+
+def register(app: typer.Typer) -> None:
+    """Add these verbs."""
+    verb(app)(doctor)
+    verb(app)(calibrate)
