@@ -131,7 +131,7 @@ def _write(url: str, number: int, pipe: Pipe) -> None:
 
 
 def _ways(store: EventStore, connection: psycopg.Connection, url: str, number: int) -> Iterator[Callable[[], object]]:
-    chance = random.Random(number)
+    chance = random.Random()
     positions = itertools.count(time.time_ns() + number)
     cursor = connection.cursor()
     recorder = StoreRecorder(store.database)

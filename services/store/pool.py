@@ -109,8 +109,11 @@ class Database:
 
     def _once(self, work: Callable[[Connection], T]) -> T:
         try:
-            with self.pool.connection() as connection:
+            connection = self.pool.getconn()  # without its context manager: there is no transaction to end
+            try:
                 return work(connection)
+            finally:
+                self.pool.putconn(connection)
         except _AGAIN as error:
             raise _Lost from error
         except psycopg.Error as error:

@@ -2,14 +2,17 @@
 CREATE EXTENSION IF NOT EXISTS vector;
 
 -- One row a shard: its last position, and the moment of its last event. A writer holds the row until its commit,
--- so positions have no gaps and become visible in their order. Rows are rewritten in place (HOT), hence the free room.
+-- so positions have no gaps and become visible in their order. The rows are spread over many pages with room for their
+-- next versions. The fillfactor must not stay: PostgreSQL would prune a page at every update that finds it fuller.
 CREATE TABLE remembrancer.head (
-    shard       int2 PRIMARY KEY CHECK (shard BETWEEN 0 AND 255),
+    shard       int2 PRIMARY KEY,
     position    int8 NOT NULL DEFAULT 0,
     recorded_at timestamptz NOT NULL DEFAULT 'epoch'
-) WITH (fillfactor = 20);
+) WITH (fillfactor = 10);
 
 INSERT INTO remembrancer.head (shard) SELECT generate_series(0, 255);
+
+ALTER TABLE remembrancer.head RESET (fillfactor);
 
 CREATE TABLE remembrancer.event (
     shard       int2 NOT NULL,
