@@ -7,7 +7,6 @@ who is forgotten to make room is in the answers of the saves.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -37,7 +36,7 @@ class Book:
     forgotten: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Memories of this writer that were no longer there: somebody must have forgotten them."""
-    refused: dict[str, int] = field(default_factory=Counter)
+    refused: dict[str, int] = field(default_factory=dict)
     replies: int = 0
 
     def as_json(self) -> dict[str, Any]:
