@@ -33,7 +33,7 @@ _SOUTH_EAST = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _HANGUL + _SOUTH_EAST
 
 _RUN = re.compile(
-    f"(?P<pairs>[{_HAN}]+|[{_KATAKANA}]+|[{_HANGUL}]+)|(?P<triples>[{_HIRAGANA}]+|[{_SOUTH_EAST}]+)"
+    f"(?P<pairs>[{_HAN}]+|[{_HANGUL}]+)|(?P<triples>[{_HIRAGANA}]+|[{_SOUTH_EAST}]+)|(?P<whole>[{_KATAKANA}]+)"
     rf"|(?P<word>[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[\u0300-\u036f\u0900-\u0dff])*)"
 )
 # Accents, Hebrew points, Arabic vowel signs: often left out by who writes fast.
@@ -45,6 +45,10 @@ _STEMMERS = {
     "es": "spanish", "fa": "persian", "fi": "finnish", "fr": "french", "hi": "hindi", "hu": "hungarian",
     "id": "indonesian", "it": "italian", "nb": "norwegian", "nl": "dutch", "pl": "polish", "pt": "portuguese",
     "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+_SCRIPTS = {
+    "ARABIC": ("ar", "fa"), "CYRILLIC": ("ru", "uk"), "DEVANAGARI": ("hi",), "GREEK": ("el",),
+    "LATIN": tuple(sorted(_STEMMERS.keys() - {"ar", "el", "fa", "hi", "ru"})),
 }  # fmt: skip
 _PREFIX = 5  # characters that stand for a word of a language without a stemmer (McNamee and Mayfield)
 
@@ -90,8 +94,9 @@ def _words(text: str) -> list[frozenset[str]]:
             word = _fold(run)
             if not any(language in languages for language in _function_words().get(word, ())):
                 found.setdefault(word, frozenset({word, *_stems(run, languages)}))
-        else:
-            found.update((gram, frozenset({gram})) for gram in _grams(run, 2 if kind == "pairs" else 3))
+        else:  # a run of Katakana is a loan word or a name
+            grams = [run] if kind == "whole" else _grams(run, 2 if kind == "pairs" else 3)
+            found.update((gram, frozenset({gram})) for gram in grams)
     return list(found.values())
 
 
@@ -123,10 +128,17 @@ def _languages(words: list[str]) -> tuple[str, ...]:
 
 def _stems(word: str, languages: tuple[str, ...]) -> set[str]:
     """The stems of a word in these languages; where none of them has a stemmer, its first characters."""
-    stems = {_stem(language, word) for language in languages if language in _STEMMERS}
+    stems = {_stem(language, word) for language in languages or _of_script(word[0]) if language in _STEMMERS}
     if not stems and len(word) > _PREFIX:
         stems.add(_fold(word)[:_PREFIX] + "-")
     return stems
+
+
+@cache
+def _of_script(letter: str) -> tuple[str, ...]:
+    """The languages that write this letter."""
+    script = unicodedata.name(letter, "").partition(" ")[0]
+    return _SCRIPTS.get(script, ())
 
 
 def _term(form: str) -> int:
