@@ -11,6 +11,7 @@ from typing import Any, LiteralString, cast
 from psycopg import Cursor
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^-- include: (\w+)\.(\w+)\s*$", re.MULTILINE)
 
 
 def queries(file: str) -> dict[str, LiteralString]:
@@ -20,11 +21,27 @@ def queries(file: str) -> dict[str, LiteralString]:
 
 @cache
 def load_queries(package: str, file: str) -> dict[str, LiteralString]:
-    """The queries of `<package>/sql/<file>.sql` by name. What stands before the first name is a comment."""
+    """The queries of `<package>/sql/<file>.sql` by name. What stands before the first name is a comment.
+
+    A line `-- include: file.name` stands for that query of the projections.
+    """
     text = files(package).joinpath("sql", f"{file}.sql").read_text(encoding="utf-8")
     parts = _NAME.split(text)[1:]
     found = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
-    return cast("dict[str, LiteralString]", found)
+    here = cast("dict[str, LiteralString]", found)
+    for name, body in here.items():
+        here[name] = _included(body, file, here)
+    return here
+
+
+def _included(body: LiteralString, file: str, here: dict[str, LiteralString]) -> LiteralString:
+    """A query with each line `-- include: file.name` replaced by that query of this package."""
+
+    def part(found: re.Match[str]) -> str:
+        source = here if found[1] == file else queries(found[1])
+        return source[found[2]]
+
+    return cast("LiteralString", _INCLUDE.sub(part, body))
 
 
 def write(cur: Cursor[Any], query: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,9 +1,10 @@
 """Moves events into tables: batch after batch, many shards at once.
 
 Guarantees. A batch's rows and its checkpoints are one transaction, and the checkpoints move by compare and set, so a
-worker that was stopped past its lease and wakes up again changes nothing. An event that a projection cannot take parks
-its *stream*, visibly, while all others go on; an outage of the database is never taken for that. Checkpoints advance
-over events that a projection ignores, so that whoever waits for a position gets it.
+worker that was stopped past its lease and wakes up again changes nothing; one that was stopped inside its transaction
+loses it, so that it holds up nobody. An event that a projection cannot take parks its *stream*, visibly, while all
+others go on; an outage of the database is never taken for that. Checkpoints advance over events that a projection
+ignores, so that whoever waits for a position gets it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from remembrancer.projections.queries import queries
 
 log = logging.getLogger("remembrancer.projections")
 _SQL = queries("runner")
-
+_NOT_THE_EVENT = ("25006", "25P03", "3F000", "42501", "42703", "42883", "42P01")
+"""The database is read-only, has ended our transaction, or is of another version: all of that passes."""
 
 Row = tuple[int, int, UUID, int, str, bytes, datetime]
 """An event as it stands in the store: shard, position, stream, version, type, state, recorded_at."""
@@ -67,11 +69,14 @@ class Runner:
         projections: Sequence[Projection],
         *,
         batch: int = 2_000,
+        standstill_seconds: float = 30.0,
     ) -> None:
+        """`standstill_seconds`: after so long without a sign from us, the database ends the transaction of a batch."""
         self._connect = connect
         self._source = source
         self.projections = projections
         self._batch = batch
+        self._standstill = {"milliseconds": str(round(standstill_seconds * 1000))}
         self.on_progress: Callable[[], None] | None = None
         """Called after each batch, to wake whoever waits in this process."""
 
@@ -104,14 +109,15 @@ class Runner:
             taken: list[Row] = [row[3:] for row in found if not row[2]]
             try:
                 with conn.transaction():
+                    conn.execute(_SQL["limit_transaction"], self._standstill)
                     self._advance(conn, at, old, new)
                     if taken:
                         projection.apply(conn, at["generation"], self._source.decode(conn, taken))
             except Fenced:
                 return 0
-            except psycopg.OperationalError:
-                raise
-            except Exception:
+            except Exception as error:
+                if _is_outage(error):
+                    raise
                 log.exception("Projection %s failed on a batch; looking for the stream to blame.", projection.name)
                 self._one_by_one(conn, projection, at, old, new, taken)
         if self.on_progress is not None:
@@ -133,14 +139,15 @@ class Runner:
             streams.setdefault(row[2], []).append(row)
         try:
             with conn.transaction():
+                conn.execute(_SQL["limit_transaction"], self._standstill)
                 self._advance(conn, at, old, new)
                 for stream, rows in streams.items():
                     try:
                         with conn.transaction():
                             projection.apply(conn, at["generation"], self._source.decode(conn, rows))
-                    except psycopg.OperationalError:
-                        raise
-                    except Exception as error:  # noqa: BLE001 (whatever it is, only this stream stops)
+                    except Exception as error:
+                        if _is_outage(error):
+                            raise
                         log.error("Stream %s is parked in projection %s: %s", stream, projection.name, error)
                         where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
                         said = f"{type(error).__name__}: {error}".replace("\x00", "")[:500]
@@ -171,6 +178,7 @@ class Runner:
         projection = next(p for p in self.projections if p.name == parked.projection)
         at = {"projection": parked.projection, "generation": parked.generation}
         with self._connect() as conn, conn.transaction():
+            conn.execute(_SQL["limit_transaction"], self._standstill)
             found = conn.execute(_SQL["lock_checkpoint"], at | {"shard": parked.shard}).fetchone()
             if found is None:
                 return
@@ -183,3 +191,10 @@ class Runner:
                 projection.apply(conn, parked.generation, self._source.decode(conn, mine))
                 position = rows[-1][1]
             conn.execute(_SQL["unpark"], at | {"shard": parked.shard, "stream": parked.stream})
+
+
+def _is_outage(error: Exception) -> bool:
+    """Is it the database's failure, not the event's?"""
+    if isinstance(error, psycopg.Error) and error.sqlstate in _NOT_THE_EVENT:
+        return True
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

@@ -7,12 +7,12 @@ from datetime import date
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pgvector import HalfVector
 from psycopg import Connection
 
 from remembrancer.domain.decay import LeftOut, SearchedDays
 from remembrancer.projections.memory_rows import digest, memory_from_row
 from remembrancer.projections.queries import load_queries
+from remembrancer.projections.scoring import scale_of, score_parameters
 from remembrancer.projections.words import memory_terms
 from remembrancer.services.answers import MemoryView
 from remembrancer.services.desk_reader import Desk, Scene, view_of, visible
@@ -20,8 +20,6 @@ from remembrancer.services.embedders import Vector
 
 _SQL = load_queries("remembrancer.services", "candidates")
 _REPLY = load_queries("remembrancer.services", "reply")
-BEST = 10
-"""Candidates that are recorded with a reply, matched or not: what `why` calls near misses."""
 
 
 class Row(NamedTuple):
@@ -39,8 +37,9 @@ def find(conn: Connection[Any], scene: Scene, desk: Desk, message: str, vector: 
 
     Notes on each list of the desk who was part of this search, for the day tick (T4).
     """
-    params = scene.parameters() | _overlay(scene, desk)
-    params |= {"vector": HalfVector(vector), "best": BEST, "skip": desk.skip, "tenant": scene.tenant}
+    assert scene.model is not None
+    params = scene.parameters() | _overlay(scene, desk) | score_parameters(scale_of(scene.model), vector, message)
+    params |= {"skip": desk.skip, "tenant": scene.tenant}
     best = []
     for no, memory, score, similarity, words, members, hidden, seen in conn.execute(
         _SQL["candidates"], params, prepare=True, binary=True

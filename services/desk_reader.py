@@ -8,7 +8,7 @@ take the place of their rows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -187,9 +187,8 @@ def _run(conn: Connection[Any], name: str, params: dict[str, Any]) -> list[tuple
 def _desk_rows(conn: Connection[Any], desk: Desk, scene: Scene) -> None:
     """Choose the desk: the statement brings what may be on it, the domain chooses (R12)."""
     p = scene.policy
-    ahead = [None if x.ahead is None else "{" + ",".join(map(str, x.ahead.days.days)) + "}" for x in desk.lists]
-    params = scene.parameters() | {
-        "days": ahead,
+    params = scene.parameters() | _days_ahead(desk)
+    params |= {
         "skip": desk.skip,
         "decay": p.decay_enabled,
         "rest_after_days": p.rest_after_days,
@@ -216,6 +215,24 @@ def _desk_rows(conn: Connection[Any], desk: Desk, scene: Scene) -> None:
     desk.order = choose_desk(may_be, p.desk_limit)
     chosen = desk.ids
     desk.views = {i: v for i, v in desk.views.items() if i in chosen}
+
+
+def _days_ahead(desk: Desk) -> dict[str, Any]:
+    """The searched days of lists with events ahead of their rows, and who was left out on them, as columns."""
+    ahead = [(no, x.ahead.days.off) for no, x in enumerate(desk.lists, start=1) if x.ahead is not None]
+    off = [(no, day, out) for no, days in ahead for day, out in days.items()]
+    return {
+        "days": [None if x.ahead is None else _array(x.ahead.days.days) for x in desk.lists],
+        "off_no": [no for no, _, _ in off],
+        "off_day": [day for _, day, _ in off],
+        "off_all_but": [out.all_but for _, _, out in off],
+        "off_ids": [_array(out.ids) for _, _, out in off],
+    }
+
+
+def _array(values: Iterable[object]) -> str:
+    """An array of dates or ids as PostgreSQL writes it: arrays of arrays have no other way in."""
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 def visible(m: Memory, scene: Scene) -> bool:

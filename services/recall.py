@@ -237,7 +237,8 @@ class Recall:
             embedding.cancel()
             return _Found("unavailable", "the embedding did not come in time", (), {}, {})
         threshold = self._deps.threshold(scene.policy)
-        assert threshold is not None
+        if threshold is None:
+            return _Found("unavailable", f"no threshold is known for {scene.model}: run `calibrate` (D5)", (), {}, {})
 
         def work(conn: Connection[Any]) -> Sequence[candidates.Row]:
             return candidates.find(conn, scene, desk, message, vector)

@@ -415,7 +415,8 @@ class Remember:
             warnings.append("The embedding model did not answer: the memory is saved and will be searchable later.")
             return warnings
         near = self._finder.nearest(stream, vector, but=saved.memory)
-        if near is not None and near.similarity >= near_duplicate_of(embedder.model):
+        bound = near_duplicate_of(embedder.model)
+        if near is not None and bound is not None and near.similarity >= bound:
             warnings.append(f"It says nearly the same as {near.id}: \u201c{near.text}\u201d.")
         return warnings
 

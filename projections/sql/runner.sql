@@ -20,6 +20,10 @@ WHERE g.projection = %(projection)s
 ORDER BY e.shard, e.position
 LIMIT %(limit)s::int8
 
+-- name: limit_transaction
+-- A worker that stands still in the middle of a batch loses its transaction after a while, and its locks with it.
+SELECT set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true)
+
 -- name: advance
 -- Compare and set: moves the checkpoints only where nobody else has moved them. The caller counts the rows.
 UPDATE remembrancer.checkpoint c SET position = p.new

@@ -13,12 +13,12 @@ import argparse
 
 import numpy as np
 import psycopg
-from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 from world import DIMENSIONS, MODEL, TENANT, Prepared, database, fill, p, timed, unit
 
 from remembrancer.domain.identity import ListKey, list_stream
 from remembrancer.domain.visibility import Place, in_order
+from remembrancer.projections.scoring import scale_of, score_parameters
 from remembrancer.services import candidates, open_memory
 from remembrancer.services.desk_reader import Scene, read_desk
 
@@ -73,17 +73,18 @@ def _measure(url, engine, memory, scene, queries, users, times):  # type: ignore
     conn = psycopg.connect(url, autocommit=True)
     register_vector(conn)
     empty = {k: [] for k in ("o_no", "o_shard", "o_id", "o_kind", "o_subject", "o_digest", "o_terms", "o_created_at",
-                             "o_visible", "skip")}  # fmt: skip
-    params = scene.parameters() | candidates.words_of(MESSAGE) | empty
+                             "o_visible", "skip", "off_no", "off_day", "off_all_but", "off_ids")}  # fmt: skip
+    params = scene.parameters() | empty
     params |= {"days": [None] * len(scene.keys), "decay": True, "rest_after_days": 7, "desk_limit": 100}
-    params |= {"tenant": TENANT, "best": 10}
+    params |= {"tenant": TENANT}
+    scale = scale_of(MODEL)
     n = [0]
 
     def bare() -> None:
         n[0] += 1
-        vector = HalfVector(queries[n[0] % len(queries)])
         conn.execute(desk_sql, params, prepare=True, binary=True).fetchall()
-        conn.execute(best_sql, params | {"vector": vector}, prepare=True, binary=True).fetchall()
+        score = score_parameters(scale, queries[n[0] % len(queries)], MESSAGE)
+        conn.execute(best_sql, params | score, prepare=True, binary=True).fetchall()
 
     def ours() -> None:
         n[0] += 1

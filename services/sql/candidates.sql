@@ -13,12 +13,14 @@ here AS MATERIALIZED (
          CASE WHEN m.model = %(model)s AND (m.until IS NULL OR m.until >= %(today)s::date)
                 AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
                 AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
-              THEN 1 - (m.embedding <=> %(vector)s) END AS similarity
+              THEN -(m.embedding <#> %(message)s::halfvec) END AS similarity,
+         -(m.embedding <#> %(mean)s::halfvec) AS common
   FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) WITH ORDINALITY AS p (shard, list, no)
   JOIN remembrancer.memory m ON m.generation = (SELECT generation FROM live) AND m.shard = p.shard AND m.list = p.list
   WHERE NOT m.pinned AND m.id <> ALL (%(skip)s::uuid[])
   UNION ALL
-  SELECT o.no, o.id, o.terms::int4[], o.created_at, CASE WHEN o.visible THEN 1 - (e.vector <=> %(vector)s) END
+  SELECT o.no, o.id, o.terms::int4[], o.created_at, CASE WHEN o.visible THEN -(e.vector <#> %(message)s::halfvec) END,
+         -(e.vector <#> %(mean)s::halfvec)
   FROM unnest(%(o_no)s::int8[], %(o_shard)s::int2[], %(o_id)s::uuid[], %(o_kind)s::text[], %(o_subject)s::text[],
               %(o_digest)s::bytea[], %(o_terms)s::text[], %(o_created_at)s::timestamptz[], %(o_visible)s::bool[])
        AS o (no, shard, id, kind, subject, digest, terms, created_at, visible)
@@ -26,10 +28,11 @@ here AS MATERIALIZED (
     ON e.shard = o.shard AND e.tenant = %(tenant)s AND e.kind = o.kind AND e.subject = o.subject AND e.digest = o.digest
    AND e.model = %(model)s
 ),
-scored AS (
-  SELECT h.list_no, h.id, h.created_at, h.similarity, 0::float8 AS words, h.similarity AS score
-  FROM here h WHERE h.similarity IS NOT NULL
+measured AS (
+  SELECT * FROM here WHERE similarity IS NOT NULL
 ),
+-- include: score.steps
+,
 members AS (
   SELECT h.list_no, count(*) AS members,
          coalesce(array_agg(h.id ORDER BY h.id) FILTER (WHERE h.similarity IS NULL), '{}') AS hidden,
@@ -37,7 +40,7 @@ members AS (
   FROM here h GROUP BY h.list_no
 )
 SELECT list_no, id, score, similarity, words, NULL::int8 AS members, NULL::uuid[] AS hidden, NULL::uuid[] AS seen
-FROM (SELECT * FROM scored ORDER BY score DESC, created_at, id LIMIT %(best)s) best
+FROM (SELECT * FROM scored ORDER BY score DESC, created_at, id LIMIT %(candidates)s) best
 UNION ALL
 SELECT m.list_no, NULL, NULL, NULL, NULL, m.members,
        CASE WHEN 2 * cardinality(m.hidden) <= m.members THEN m.hidden END,

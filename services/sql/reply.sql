@@ -17,36 +17,48 @@ ORDER BY p.no
 
 -- name: desk
 -- The desk of D2: every visible pinned memory, and of the visible active ones the newest, round robin over the lists.
--- `days` overrides a list's searched days where events are ahead of its row; `skip` are memories that they touch.
+-- `days` and `off_*` take the place of a list's days where events are ahead of its row; `skip` are memories that they touch.
 WITH live AS (
   SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live
 ),
 play AS MATERIALIZED (
   SELECT p.no, p.shard, p.list, (SELECT generation FROM live) AS generation, coalesce(p.days::date[], l.days, '{}') AS days,
-         coalesce((SELECT array_agg(d.day ORDER BY d.day) FROM remembrancer.list_day d
-                   WHERE d.generation = l.generation AND d.shard = p.shard AND d.list = p.list AND d.all_but), '{}') AS all_but
+         p.days IS NOT NULL AS ahead
   FROM unnest(%(shards)s::int2[], %(lists)s::uuid[], %(days)s::text[]) WITH ORDINALITY AS p (shard, list, days, no)
   LEFT JOIN remembrancer.list l
     ON l.generation = (SELECT generation FROM live) AND l.shard = p.shard AND l.list = p.list
 ),
-named AS MATERIALIZED (
-  SELECT p.no, x.id, coalesce(array_agg(d.day ORDER BY d.day) FILTER (WHERE NOT d.all_but), '{}') AS hidden,
-         coalesce(array_agg(d.day ORDER BY d.day) FILTER (WHERE d.all_but), '{}') AS seen
+off AS MATERIALIZED (
+  SELECT p.no, d.day, d.all_but, d.ids
   FROM play p
   JOIN remembrancer.list_day d ON d.generation = p.generation AND d.shard = p.shard AND d.list = p.list
+  WHERE NOT p.ahead
+  UNION ALL
+  SELECT o.no, o.day, o.all_but, o.ids::uuid[]
+  FROM unnest(%(off_no)s::int8[], %(off_day)s::date[], %(off_all_but)s::bool[], %(off_ids)s::text[])
+       AS o (no, day, all_but, ids)
+),
+blank AS MATERIALIZED (
+  SELECT d.no, array_agg(d.day ORDER BY d.day) AS days FROM off d WHERE d.all_but GROUP BY d.no
+),
+named AS MATERIALIZED (
+  SELECT d.no, x.id, coalesce(array_agg(d.day ORDER BY d.day) FILTER (WHERE NOT d.all_but), '{}') AS hidden,
+         coalesce(array_agg(d.day ORDER BY d.day) FILTER (WHERE d.all_but), '{}') AS seen
+  FROM off d
   CROSS JOIN LATERAL unnest(d.ids) AS x (id)
-  GROUP BY p.no, x.id
+  GROUP BY d.no, x.id
 ),
 here AS MATERIALIZED (
   SELECT p.no, p.generation, p.shard, p.list, u.id, u.updated_at, u.pinned,
          CASE WHEN u.pinned THEN u.frozen
               ELSE u.carried + cardinality(p.days) - width_bucket(u.since, p.days)
-                 - (cardinality(p.all_but) - width_bucket(u.since, p.all_but))
+                 - coalesce(cardinality(b.days) - width_bucket(u.since, b.days), 0)
                  - coalesce(cardinality(n.hidden) - width_bucket(u.since, n.hidden), 0)
                  + coalesce(cardinality(n.seen) - width_bucket(u.since, n.seen), 0)
          END AS unused
   FROM play p
   JOIN remembrancer.memory_use u ON u.generation = p.generation AND u.shard = p.shard AND u.list = p.list
+  LEFT JOIN blank b ON b.no = p.no
   LEFT JOIN named n ON n.no = p.no AND n.id = u.id
   WHERE (u.until IS NULL OR u.until >= %(today)s::date)
     AND (u.channels = '{}' OR %(channel)s::text = ANY (u.channels))
