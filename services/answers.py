@@ -273,6 +273,9 @@ class ProbeResult(Answer):
     touches: int
     small_talk: int
     found: float
+    """Share of the touching messages whose fact is among the first 3 and passes the threshold."""
+    ranked: float
+    """The same whatever the threshold: what no threshold can better."""
     matched_small_talk: float
 
 
@@ -283,5 +286,6 @@ class Calibration(Answer):
     threshold: float
     shipped: float | None
     found: float
+    ranked: float
     matched_small_talk: float
     languages: list[ProbeResult]
