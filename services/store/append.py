@@ -95,21 +95,17 @@ def _append_one(connection: Connection, event: Placed, call: Call) -> Outcome:
 
 
 def _append_many(connection: Connection, events: Sequence[Placed], call: Call) -> Outcome:
-    """Sorted by shard for the function, and back into the order that the caller knows."""
     counts = Counter(event.shard for event in events)
     heads = sorted(counts)
-    order = sorted(range(len(events)), key=lambda n: events[n].shard)
-    grouped = [events[n] for n in order]
-    _, streams, versions, types, states = zip(*grouped, strict=True) if grouped else ((),) * 5
+    place = {shard: n for n, shard in enumerate(heads, 1)}
+    shards, streams, versions, types, states = zip(*events, strict=True) if events else ((),) * 5
     values = (
         *(call.now, Int2s(heads), Int4s([counts[shard] for shard in heads]), *(call.request or _NO_REQUEST)),
-        *(Uuids(streams), Int8s(versions), Texts(types), Byteas(states), *columns(call.keys)),
+        *(Int2s([place[shard] for shard in shards]), Uuids(streams), Int8s(versions), Texts(types), Byteas(states)),
+        *columns(call.keys),
     )
     packed, given, times = _ask(connection, sql.APPEND, values)
-    moment = dict(zip(heads, times, strict=True))
-    back = sorted(range(len(order)), key=order.__getitem__)
-    shards, positions = unpacked([packed[n] for n in back])
-    return Outcome(shards, positions, [given[n] for n in back], [moment[shard] for shard in shards])
+    return Outcome(*unpacked(packed), given, times)
 
 
 def _ask(connection: Connection, statement: bytes, values: Sequence[Any]) -> tuple[Any, ...]:

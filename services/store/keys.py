@@ -86,7 +86,8 @@ class Key:
 
 
 @lru_cache(maxsize=20_000)
-def _key(refs: Refs, raw: tuple[bytes, ...]) -> Key:
+def key_of(refs: Refs, raw: tuple[bytes, ...]) -> Key:
+    """The key of these subjects, from what the database holds of each."""
     names = orjson.dumps([list(ref) for ref in refs])
 
     def derived(purpose: bytes) -> bytes:
@@ -111,7 +112,7 @@ class SubjectKeys:
             return self._writing.get((tenant, subjects))
         except KeyError:
             pairs = sorted(self._current(tenant, subject) for subject in subjects)
-            key = _key(tuple(ref for ref, _ in pairs), tuple(raw for _, raw in pairs))
+            key = key_of(tuple(ref for ref, _ in pairs), tuple(raw for _, raw in pairs))
             self._writing.put((tenant, subjects), key)
             return key
 
@@ -138,7 +139,7 @@ class SubjectKeys:
         refs = columns({ref for group in groups for ref in group})
         rows = connection.execute(sql.READ_KEYS, refs, prepare=True, binary=True)
         raw = {KeyRef(*row[:5]): row[5] for row in rows}
-        return {g: _key(g, tuple(raw[r] for r in g)) for g in groups if all(r in raw for r in g)}
+        return {g: key_of(g, tuple(raw[r] for r in g)) for g in groups if all(r in raw for r in g)}
 
     def destroy(self, tenant: str, subject: Subject, *, now: datetime, connection: Connection | None = None) -> int:
         """Makes every text under this subject's key unreadable, for good. Returns how many keys were destroyed.
@@ -156,7 +157,7 @@ class SubjectKeys:
 
         count = work(connection) if connection is not None else self._database.run(work)
         self.forget([KeyRef(shard_of(tenant, subject), tenant, *subject, 0)])
-        _key.cache_clear()
+        key_of.cache_clear()
         return count
 
     def _current(self, tenant: str, subject: Subject) -> tuple[KeyRef, bytes]:

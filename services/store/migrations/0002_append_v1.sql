@@ -5,41 +5,48 @@
 --      request_pkey, and nothing is written;
 --   3. the keys that the texts are sealed under: still there, and until the commit nobody destroys them;
 --   4. the events, each with the next version of its stream.
--- Events come grouped by head: the first p_counts[1] of them belong to p_heads[1], and so on.
+-- p_at says of each event which of the heads it belongs to, p_counts of each head how many events it gets.
 -- A version of -1 takes the next one of its stream; any other must be the next one: a lower one violates
 -- event_shard_stream_version_key, a higher one raises RM409. An empty stream begins with 1, or 0 if asked for.
--- Returns positions (shard << 48 | position) and versions of the events, and the moment of recording of each head.
+-- Returns position (shard << 48 | position), version and moment of recording of each event.
 -- Raises RM409 (a stream is not there yet), RM410 (a key is gone), RM500 (a caller that does not know this function).
 CREATE FUNCTION remembrancer.append_v1(
     p_now timestamptz, p_heads int2[], p_counts int4[],
     p_home int2, p_tenant text, p_request text, p_verb text, p_fingerprint bytea, p_answer bytea,
-    p_streams uuid[], p_versions int8[], p_types text[], p_states bytea[],
+    p_at int2[], p_streams uuid[], p_versions int8[], p_types text[], p_states bytea[],
     k_shards int2[], k_tenants text[], k_kinds text[], k_subjects text[], k_generations int4[],
     OUT positions int8[], OUT versions int8[], OUT times timestamptz[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    p int8;
-    t timestamptz;
-    v int8;
-    i int4 := 0;
+    last int8[] := '{}';
+    at   timestamptz[] := '{}';
+    p    int8;
+    t    timestamptz;
+    v    int8;
+    h    int2;
 BEGIN
     positions := '{}';
     versions := '{}';
     times := '{}';
-    FOR h IN 1 .. cardinality(p_heads) LOOP
-        IF h > 1 AND p_heads[h] <= p_heads[h - 1] THEN
+    FOR i IN 1 .. cardinality(p_heads) LOOP
+        IF i > 1 AND p_heads[i] <= p_heads[i - 1] THEN
             RAISE EXCEPTION 'heads are locked in ascending order only' USING ERRCODE = 'RM500';
         END IF;
         UPDATE remembrancer.head
-            SET position = position + p_counts[h], recorded_at = greatest(recorded_at, p_now)
-            WHERE shard = p_heads[h]
-            RETURNING position - p_counts[h], recorded_at INTO STRICT p, t;
-        times := times || t;
-        FOR k IN 1 .. p_counts[h] LOOP
-            positions := positions || (p_heads[h]::int8 << 48 | p + k);
-        END LOOP;
+            SET position = position + p_counts[i], recorded_at = greatest(recorded_at, p_now)
+            WHERE shard = p_heads[i]
+            RETURNING position - p_counts[i], recorded_at INTO STRICT p, t;
+        last := last || p;
+        at := at || t;
     END LOOP;
-    IF cardinality(positions) <> cardinality(p_streams) THEN
+    FOR i IN 1 .. cardinality(p_at) LOOP
+        h := p_at[i];
+        p_counts[h] := p_counts[h] - 1;
+        last[h] := last[h] + 1;
+        positions := positions || (p_heads[h]::int8 << 48 | last[h]);
+        times := times || at[h];
+    END LOOP;
+    IF 0 <> ANY (p_counts) THEN
         RAISE EXCEPTION 'the counts do not add up to the events' USING ERRCODE = 'RM500';
     END IF;
 
@@ -58,23 +65,20 @@ BEGIN
         END IF;
     END LOOP;
 
-    FOR h IN 1 .. cardinality(p_heads) LOOP
-        FOR k IN 1 .. p_counts[h] LOOP
-            i := i + 1;
-            v := p_versions[i];
-            IF v = -1 THEN
-                SELECT coalesce(max(e.version), 0) + 1 INTO v
-                    FROM remembrancer.event e WHERE e.shard = p_heads[h] AND e.stream = p_streams[i];
-            ELSIF v > 1 THEN
-                PERFORM FROM remembrancer.event e
-                    WHERE e.shard = p_heads[h] AND e.stream = p_streams[i] AND e.version = v - 1;
-                IF NOT FOUND THEN
-                    RAISE EXCEPTION 'stream % has no version % yet', p_streams[i], v - 1 USING ERRCODE = 'RM409';
-                END IF;
+    FOR i IN 1 .. cardinality(p_at) LOOP
+        h := p_heads[p_at[i]];
+        v := p_versions[i];
+        IF v = -1 THEN
+            SELECT coalesce(max(e.version), 0) + 1 INTO v
+                FROM remembrancer.event e WHERE e.shard = h AND e.stream = p_streams[i];
+        ELSIF v > 1 THEN
+            PERFORM FROM remembrancer.event e WHERE e.shard = h AND e.stream = p_streams[i] AND e.version = v - 1;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'stream % has no version % yet', p_streams[i], v - 1 USING ERRCODE = 'RM409';
             END IF;
-            INSERT INTO remembrancer.event (shard, position, stream, version, type, state, recorded_at)
-                VALUES (p_heads[h], positions[i] & ((1::int8 << 48) - 1), p_streams[i], v, p_types[i], p_states[i], times[h]);
-            versions := versions || v;
-        END LOOP;
+        END IF;
+        INSERT INTO remembrancer.event (shard, position, stream, version, type, state, recorded_at)
+            VALUES (h, positions[i] & ((1::int8 << 48) - 1), p_streams[i], v, p_types[i], p_states[i], times[i]);
+        versions := versions || v;
     END LOOP;
 END $$;
