@@ -142,7 +142,7 @@ def fill(
                 for j in range(size):
                     memory = new_id(stream.bytes[0], rng.bytes(16))
                     text = f"{keys[i].subject} {' '.join(rng.choice(WORDS, 8))} {j}"
-                    at = now - timedelta(days=float(rng.uniform(0, 60)))
+                    at = now - timedelta(hours=2 * j)
                     ids[i, j] = memory, at
                     copy.write_row(
                         (1, stream.bytes[0], stream, memory, text, memory_terms(text), at, at, [], [], "persona",
