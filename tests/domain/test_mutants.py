@@ -1,0 +1,20 @@
+"""The tests of the rules can fail: the mistakes that look right each turn one of them red. `scripts/mutate` makes all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.domain import mutants
+
+
+@pytest.mark.slow
+def test_each_mistake_that_looks_right_turns_its_test_red(capsys: pytest.CaptureFixture[str]):
+    wrong = mutants.main(["--fast"])
+    assert not wrong, capsys.readouterr().out
+
+
+def test_each_mistake_still_applies_to_the_code():
+    for mutant in mutants.MUTANTS:
+        text = (mutants.CHECKOUT / "domain" / mutant.file).read_text(encoding="utf-8")
+        assert text.count(mutant.old) == 1, mutant.name
+        assert (mutants.TESTS / mutant.test).exists()
