@@ -173,3 +173,27 @@ def test_the_words_of_the_product_and_its_shipped_numbers_fit_the_query(connecti
     expected = scoring.word_match([set(memory_terms(text)) for text in texts], "how is Mochi?")
     assert [row[4] for row in answer] == pytest.approx(list(expected))
     assert query_terms("how is Mochi?").words == [0]
+
+
+def test_measuring_a_model_leaves_at_most_three_in_a_hundred_of_the_small_talk_matching() -> None:  # D5
+    rng = np.random.default_rng(4)
+
+    def unit(rows: int) -> npt.NDArray[np.float32]:
+        found = rng.standard_normal((rows, 8)) + 3
+        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+    facts = [f"fact number {n}" for n in range(20)]
+    talk = [f"well {n}" for n in range(100)]
+    probe = scoring.Probe(facts, facts, talk, list(range(20)), unit(20), unit(20), unit(100))
+    scale = scoring.measure("made:up", [probe])
+    assert scoring.scale_from_json(scoring.scale_to_json(scale)) == scale
+    terms = [set(memory_terms(text)) for text in facts]
+    matched = 0
+    for text, vector in zip(talk, probe.talk_vectors, strict=True):
+        p = scoring.score_parameters(scale, vector, text)
+        own = probe.fact_vectors @ vector - p["commonness"] * probe.fact_vectors @ np.array(scale.mean)
+        own = own + p["offset"] + p["weight"] * scoring.word_match(terms, text)
+        matched += bool((own >= scale.threshold).any())
+    assert matched <= 3
+    assert scoring.threshold_of("never:seen") is None
+    assert scoring.scale_of("../scales/local:e5-small-q4") is None
