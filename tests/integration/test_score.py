@@ -180,7 +180,7 @@ def test_measuring_a_model_leaves_at_most_three_in_a_hundred_of_the_small_talk_m
 
     def unit(rows: int) -> npt.NDArray[np.float32]:
         found = rng.standard_normal((rows, 8)) + 3
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
 
     facts = [f"fact number {n}" for n in range(20)]
     talk = [f"well {n}" for n in range(100)]
