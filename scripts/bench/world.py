@@ -17,6 +17,7 @@ from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
 from remembrancer.domain.identity import ListKey, list_stream, new_id
+from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.words import memory_terms
 from remembrancer.services.embedded import open_embedded
 from remembrancer.services.embedders import Vector
@@ -141,9 +142,9 @@ def fill(
                 stream = list_stream(TENANT, keys[i])
                 for j in range(size):
                     memory = new_id(stream.bytes[0], rng.bytes(16))
-                    text = f"{keys[i].subject} {' '.join(rng.choice(WORDS, 8))} {j}"
+                    text = f"{keys[i].subject} {' '.join(rng.choice(WORDS, 8))} {i} {j}"
                     at = now - timedelta(hours=2 * j)
-                    ids[i, j] = memory, at
+                    ids[i, j] = memory, at, digest(text)
                     copy.write_row(
                         (1, stream.bytes[0], stream, memory, text, memory_terms(text), at, at, [], [], "persona",
                          psycopg.types.json.Jsonb({}), False, False, MODEL, HalfVector(made[i, j]))
@@ -177,6 +178,14 @@ def fill(
                             "[]",
                         )
                     )
+        with conn.cursor() as cur, cur.copy(
+            "COPY remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector) FROM STDIN (FORMAT BINARY)"
+        ) as copy:
+            copy.set_types(["int2", "text", "text", "text", "bytea", "text", "halfvec"])
+            for i in order:
+                stream, owner = list_stream(TENANT, keys[i]), keys[i].owner
+                for j in range(size):
+                    copy.write_row((stream.bytes[0], TENANT, *owner, ids[i, j][2], MODEL, HalfVector(made[i, j])))
         conn.execute("VACUUM ANALYZE")
     return made
 
