@@ -317,12 +317,7 @@ def save(s: MemoryList, new: NewMemory, ctx: Context, *, memory: UUID, make_room
         ListFull: no room (T14, D7); the error names what would be forgotten, if anything may be.
     """
     check_text(new.text, ctx.policy.max_characters)
-    if ctx.by_model and ctx.key.scope == "global":
-        raise NotAllowed(
-            "The persona cannot write a global memory.",
-            rule="R13",
-            hint="Save it as a personal memory, or let the person save it.",
-        )
+    _not_a_model_in_a_global_list(ctx)
     if (same := s.same_text(new.text)) is not None:
         return Saved(_affirm(same, new, ctx), same.id, duplicate=True)
     _check_tombstone(new.text, ctx)
@@ -454,15 +449,17 @@ def edit(
 
     Raises:
         NotFound: no such memory in this list.
+        NotAllowed: a model would change a global memory (R13).
         IsPinned: a model would change a pinned memory (R15).
         SameAsAnother: the text would equal another memory's (D12); the error carries its id.
         Tombstoned: a model would bring back what a person deleted (D13).
         InvalidInput, TextTooLong: the text (D10).
     """
     m = _known(s, memory)
+    _not_a_model_in_a_global_list(ctx)
     if ctx.by_model and m.pinned:
         raise _out_of_reach(m, "edited")
-    if isinstance(text, str) and text != m.text:
+    if not isinstance(text, Keep) and text != m.text:
         check_text(text, ctx.policy.max_characters)
         if (same := s.same_text(text, but=m.id)) is not None:
             raise SameAsAnother(
@@ -473,8 +470,6 @@ def edit(
             )
         if folded(text) != m.folded:
             _check_tombstone(text, ctx)
-    elif not isinstance(text, (str, Keep)):
-        check_text(text, ctx.policy.max_characters)
     return (_edit_event(m, ctx, text=text, until=until, tags=tags, channels=channels),)
 
 
@@ -501,12 +496,13 @@ def _edit_event(
 
 
 def delete(s: MemoryList, memory: UUID, ctx: Context) -> tuple[e.Event, ...]:
-    """Delete a memory. The persona may delete any that is not pinned (R15, D11).
+    """Delete a memory. The persona may delete any of its own lists that is not pinned (R13, R15, D11).
 
     Raises:
-        NotFound, IsPinned.
+        NotFound, NotAllowed, IsPinned.
     """
     m = _known(s, memory)
+    _not_a_model_in_a_global_list(ctx)
     if ctx.by_model and m.pinned:
         raise _out_of_reach(m, "deleted")
     return (e.MemoryDeleted(**ctx.stamp(), memory=m.id),)
@@ -591,6 +587,15 @@ def _out_of_reach(m: Memory, done: str) -> IsPinned:
         hint="A person can change it.",
         memory=str(m.id),
     )
+
+
+def _not_a_model_in_a_global_list(ctx: Context) -> None:
+    if ctx.by_model and ctx.key.scope == "global":
+        raise NotAllowed(
+            "Only a person can write global memories.",
+            rule="R13",
+            hint="Save it as a personal memory, or let the person do it.",
+        )
 
 
 def _only_a_person(ctx: Context, what: str) -> None:

@@ -35,7 +35,7 @@ def tell(ev: e.Event) -> Iterator[Told]:
             until = f" It is true until {ev.until}." if ev.until else ""
             yield Told(ev.memory, f"{who} saved it.{how}{until}", None, ev.text, {"protected": ev.protected})
         case e.MemoryEdited():
-            what = "edited it" if ev.text != ev.before else "saved it again unchanged"
+            what = "edited it" if ev.text != ev.before else "saved it again with the same text"
             protects = " It is protected from now on." if ev.protects else ""
             yield Told(ev.memory, f"{who} {what}.{protects}", ev.before, ev.text)
         case e.MemoryDeleted():
@@ -44,7 +44,7 @@ def tell(ev: e.Event) -> Iterator[Told]:
             yield Told(ev.memory, f"{who} said the same again, which counts as use.", LAST, LAST)
         case e.MemoriesMatched():
             for m in ev.matches:
-                how = "was recalled from the drawer" if m.recalled else "was on the desk"
+                how = "was added to that reply" if m.recalled else "was on the desk"
                 yield Told(
                     m.memory,
                     f"A message brought it to mind as number {m.rank} with a score of {m.score:.3f} "

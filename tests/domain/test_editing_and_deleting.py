@@ -5,11 +5,20 @@ from __future__ import annotations
 import pytest
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, IsPinned, NotFound, SameAsAnother, TextTooLong, Tombstoned
+from remembrancer.domain.errors import (
+    InvalidInput,
+    IsPinned,
+    NotAllowed,
+    NotFound,
+    SameAsAnother,
+    TextTooLong,
+    Tombstoned,
+)
 from remembrancer.domain.persona_memory import delete, edit
 from remembrancer.domain.text import folded
 from tests.domain.support import (
     DAY,
+    GLOBAL,
     by,
     days_after,
     given,
@@ -64,6 +73,15 @@ def test_a_pinned_memory_is_out_of_reach_of_the_ai(actor: e.Actor):  # R15
     pinned.when(lambda s: delete(s, m(1), by(actor))).refused(IsPinned, rule="R15", memory=str(m(1)))
 
 
+@pytest.mark.parametrize("actor", ["persona", "deep"])
+def test_global_memories_are_written_by_people_only(actor: e.Actor):  # R13, R15
+    """The persona may rewrite and delete in its own lists, whoever wrote there; a global list is not its own."""
+    ctx = by(actor, key=GLOBAL)
+    given(saved(1, LISBON)).when(lambda s: edit(s, m(1), ctx, text=PORTO)).refused(NotAllowed, rule="R13")
+    given(saved(1, LISBON)).when(lambda s: delete(s, m(1), ctx)).refused(NotAllowed, rule="R13")
+    given(saved(1, LISBON)).when(lambda s: edit(s, m(1), by("person", key=GLOBAL), text=PORTO)).then(e.MemoryEdited)
+
+
 def test_a_person_edits_and_deletes_a_pinned_memory():  # R15
     pinned = given(saved(1, LISBON, pinned=True))
     assert pinned.when(lambda s: edit(s, m(1), by("person"), text=PORTO)).memory(1).pinned
@@ -116,7 +134,7 @@ def test_an_edit_into_no_text_is_refused(text: str):  # D10
 
 @pytest.mark.parametrize("text", [None, 5, ["a"]])
 def test_an_edit_into_another_type_is_refused(text: object):
-    given(saved(1, LISBON)).when(lambda s: edit(s, m(1), by("person"), text=text)).refused(InvalidInput)  # type: ignore[arg-type]
+    given(saved(1, LISBON)).when(lambda s: edit(s, m(1), by("person"), text=text)).refused(InvalidInput)
 
 
 def test_an_edit_into_501_characters_is_refused_with_both_numbers():  # D10, C14
