@@ -406,9 +406,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     bad = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for verdict in pool.map(judge, chosen):
-            print(
-                f"{verdict.word:15}{verdict.seconds:5.1f} s  {verdict.mutant.file:20}{verdict.mutant.name}", flush=True
-            )
+            say(f"{verdict.word:15}{verdict.seconds:5.1f} s  {verdict.mutant.file:20}{verdict.mutant.name}")
             if verdict.word != "red":
                 bad += 1
                 say(f"    {verdict.mutant.test}\n    {verdict.output[-2000:]}")

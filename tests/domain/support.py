@@ -137,9 +137,9 @@ def flat(what: Iterable[Given]) -> list[Happening]:
     out: list[Happening] = []
     for one in what:
         if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], e.Event):
-            out.append(one)  # type: ignore[arg-type]
+            out.append(one)
         else:
-            out += flat(one)  # type: ignore[arg-type]
+            out += flat(one)
     return out
 
 
@@ -240,7 +240,7 @@ class Before:
             events = events[0]
         elif events == ((), None):
             events = ()
-        return Came(self.state, self.day, tuple(events), answer)  # type: ignore[arg-type]
+        return Came(self.state, self.day, tuple(events), answer)
 
 
 def given(*what: Given, day: date = DAY) -> Before:

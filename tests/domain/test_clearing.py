@@ -48,7 +48,7 @@ def test_the_pinned_ones_are_asked_about_only_after_the_others():  # R18
 @pytest.mark.parametrize("since", [saved(300), saved(300, pinned=True), unpinned(201), [unpinned(201), pinned(201)]])
 def test_what_came_after_the_first_step_makes_it_a_first_step_again(since: object):  # R18
     """What a person was asked about is no longer what would be cleared."""
-    came = given(LIST_OF_120, cleared(), since).when(lambda s: clear(s, by("person"), pinned=True))  # type: ignore[arg-type]
+    came = given(LIST_OF_120, cleared(), since).when(lambda s: clear(s, by("person"), pinned=True))
     came.refused(Refused, rule="R18")
 
 

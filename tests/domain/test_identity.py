@@ -109,7 +109,7 @@ def test_300_characters_are_a_name_and_301_are_not():  # C22
 @pytest.mark.parametrize("scope", ["", "Server", "user", "everything", None, ["server"]])
 def test_an_unknown_scope_is_refused_with_the_three_there_are(scope: object):
     with pytest.raises(InvalidInput) as refused:
-        list_key("mira", scope, "s")  # type: ignore[arg-type]
+        list_key("mira", scope, "s")
     in_words(refused.value, "server", "personal", "global")
 
 

@@ -1,4 +1,4 @@
-"""The tests of the rules can fail: the mistakes that look right each turn one of them red. `scripts/mutate` makes all."""
+"""The tests of the rules can fail: each mistake that looks right turns one red. `scripts/mutate` makes them all."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Scene:
             and x.state(have.days, self.policy, self.today) == "active"
         ]
 
-    def later(self, key: ListKey, *what) -> Scene:  # type: ignore[no-untyped-def]
+    def later(self, key: ListKey, *what) -> Scene:
         """After something happened to one list."""
         return replace(self, lists=self.lists | {key: fold(*what, state=self.lists.get(key, MemoryList()))})
 

@@ -41,12 +41,12 @@ OLD = days_after(DAY, -10)
 
 def remember(text: str, ctx: Context, **how: object):
     """Save this."""
-    return lambda s: save(s, NewMemory(text), ctx, memory=NEW, **how)  # type: ignore[arg-type]
+    return lambda s: save(s, NewMemory(text), ctx, memory=NEW, **how)
 
 
 def resting(*numbers: int, **fields: object) -> list[Given]:
     """Memories saved ten days ago, in order, with nine searched days since."""
-    return [*(saved(n, day=OLD, **fields) for n in numbers), searched_days(days_after(OLD, 1), 9)]  # type: ignore[arg-type]
+    return [*(saved(n, day=OLD, **fields) for n in numbers), searched_days(days_after(OLD, 1), 9)]
 
 
 # -- into a list with room
@@ -118,7 +118,7 @@ def test_what_is_no_text_is_refused_and_nothing_written(text: str):  # D10
 
 @pytest.mark.parametrize("text", [None, 7, b"bytes", ["a", "list"]])
 def test_what_is_not_even_a_string_is_refused_by_its_kind(text: object):
-    error = given().when(remember(text, by("person"))).refused(InvalidInput)  # type: ignore[arg-type]
+    error = given().when(remember(text, by("person"))).refused(InvalidInput)
     in_words(error, type(text).__name__)
 
 
@@ -317,7 +317,7 @@ def test_outside_a_turn_the_persona_makes_room_only_if_the_list_was_searched_tha
 def test_with_decay_off_a_full_list_refuses_saves_and_forgets_nothing():  # T11
     off = Policy(list_capacity=3, decay_enabled=False)
     for actor in ("persona", "person"):
-        came = given(resting(1, 2, 3)).when(remember("New.", by(actor, policy=off, **A_REPLY)))  # type: ignore[arg-type]
+        came = given(resting(1, 2, 3)).when(remember("New.", by(actor, policy=off, **A_REPLY)))
         in_words(came.refused(ListFull, rule="T14", would_forget=None), "decay is off")
 
 

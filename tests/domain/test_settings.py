@@ -110,9 +110,9 @@ def test_a_drawer_may_be_far_larger_than_the_desk():  # SPEC 6
 )  # fmt: skip
 def test_a_policy_that_cannot_be_is_refused(wrong: dict[str, object]):  # SPEC 6
     with pytest.raises(ValidationError):
-        Policy(**wrong)  # type: ignore[arg-type]
+        Policy(**wrong)
 
 
 def test_a_policy_does_not_change_under_anybody_s_hands():
     with pytest.raises(ValidationError):
-        Policy().rest_after_days = 3  # type: ignore[misc]
+        Policy().rest_after_days = 3

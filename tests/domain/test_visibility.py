@@ -22,7 +22,7 @@ PRIVATE = Place(None, None, ())
 def in_play(place: Place = SERVER, users: tuple[str, ...] = ("juno",), **settings: object) -> list[str]:
     """The lists of a reply of `mira`, as scope:subject."""
     have = {"persona": Persona(), "server": Server(), "people": {}} | settings
-    return [f"{key.scope}:{key.subject}" for key in lists_in_play("mira", place, users, **have)]  # type: ignore[arg-type]
+    return [f"{key.scope}:{key.subject}" for key in lists_in_play("mira", place, users, **have)]
 
 
 JUNO = ["personal:juno", "global:juno"]
@@ -139,7 +139,7 @@ def test_a_persona_that_is_off_or_deleted_reads_nothing(persona: Persona):  # R1
 
 def memory_visible(place: Place = SERVER, today: date = DAY, **limits: object) -> bool:
     have = {"tags": (), "channels": (), "until": None} | limits
-    return is_visible(place=place, today=today, **have)  # type: ignore[arg-type]
+    return is_visible(place=place, today=today, **have)
 
 
 def test_a_memory_with_channels_is_visible_only_there():  # T10
@@ -216,7 +216,7 @@ def test_the_lists_in_play_are_those_that_no_rule_hides(reply: Reply, world: Wor
             not_learning=tuple(world.server_not_learning),
         ),
         people={
-            user: Person(world.privacy.get(user, "everywhere"), tuple(world.user_not_learning.get(user, ())))  # type: ignore[arg-type]
+            user: Person(world.privacy.get(user, "everywhere"), tuple(world.user_not_learning.get(user, ())))
             for user in ("juno", "kai", "ana")
         },
     )
