@@ -23,7 +23,7 @@ lined AS MATERIALIZED (
 -- Which words of the message a memory has, under whatever form.
 found AS MATERIALIZED (
   SELECT DISTINCT h.n, q.word
-  FROM (SELECT l.n, unnest(l.terms) AS term FROM lined l) h
+  FROM (SELECT l.n, unnest(l.terms) AS term FROM lined l WHERE l.terms && %(terms)s::int4[]) h
   JOIN unnest(%(terms)s::int4[], %(words)s::int4[]) AS q (term, word) ON q.term = h.term
 ),
 word AS MATERIALIZED (
