@@ -15,8 +15,8 @@ from uuid import UUID
 
 import psycopg
 from psycopg import Connection
-from psycopg_pool import PoolTimeout
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.projections.queries import queries
 from remembrancer.projections.runner import Runner
 
@@ -76,7 +76,7 @@ class Worker:
                 pause = 0.05
                 if not self._stop.is_set():
                     self._wait(POLL_SECONDS)
-            except (psycopg.OperationalError, PoolTimeout) as error:
+            except (Unavailable, psycopg.OperationalError) as error:
                 log.warning("The projections pause: the database is not there (%s).", str(error).splitlines()[0])
                 self._stop.wait(pause)
                 pause = min(2.0, pause * 2)

@@ -49,6 +49,7 @@ def saver(*, who: str, ledger: str, patience: float = 10.0, **settings: Any) -> 
     """
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    settings |= {"list_capacity": 100_000}
     with open_memory(**settings) as memory, Path(ledger).open("a", encoding="utf-8") as book:
         memory.engine.store.database.patience = patience
         n = 0
