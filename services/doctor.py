@@ -56,7 +56,9 @@ class Doctor:
 
     def repair(self) -> DoctorReport:
         """Take up every parked stream again. One check for each: what still fails stays parked, with the reason."""
-        return _report(self._repaired(parked) for parked in self._engine.runner.parked())
+        parked = self._engine.runner.parked()
+        nothing = Check(name="parked streams", ok=True, detail="none, so there is nothing to repair")
+        return _report([self._repaired(one) for one in parked] or [nothing])
 
     def _repaired(self, parked: Parked) -> Check:
         name = f"stream {parked.stream}"

@@ -1,4 +1,4 @@
-"""`calibrate` measures a threshold by the product's own score, for whatever model is in use; it leaves nothing behind."""
+"""`calibrate` measures a threshold by the product's own score, for any model in use; it leaves nothing behind."""
 
 from __future__ import annotations
 

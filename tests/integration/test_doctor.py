@@ -180,7 +180,7 @@ def test_a_parked_stream_is_named_and_repaired(world: World, monkeypatch: pytest
     assert report.ok
     assert len(report.checks) == 1
     assert checks(world.memory)["parked streams"].ok
-    assert world.memory.engine.doctor.repair().checks == []
+    assert "nothing to repair" in world.memory.engine.doctor.repair().checks[0].detail
     assert world.get(other).text == "Aiko likes plums"
     caught_up(world.memory)
     assert_read_model_is_a_fresh_fold(world.memory)
@@ -201,6 +201,20 @@ def test_memories_without_a_vector_and_with_one_of_another_model_are_counted(wor
     other = world.open(embedder_model="better words")
     assert unwell(other)["vectors"].detail == "2 have vectors of another model (openai:words)"
     assert checks(world.open(tenant="another"))["vectors"].ok
+
+
+def test_d5_a_model_that_nobody_has_measured_needs_a_threshold(database_url: str):
+    with (
+        FakeOpenAI() as fake,
+        open_memory(
+            database_url, embedder="openai", embedder_url=fake.url, embedder_model="words", background=False
+        ) as memory,
+    ):
+        found = unwell(memory)["model"]
+        assert "no match threshold" in found.detail
+        assert "remembrancer calibrate" in str(found.hint)
+        memory.set_policy(match_threshold=0.4)
+        assert "matches from 0.400" in checks(memory)["model"].detail
 
 
 def test_a_model_that_hangs_costs_no_more_than_a_reply_would_wait(database_url: str):
