@@ -137,7 +137,7 @@ class _Examination:
             name="pgvector",
             ok=not old,
             detail=f"{vector}, older than {wanted}" if old else str(vector),
-            hint=f"Install {wanted} or newer on the server, then run ALTER EXTENSION vector UPDATE." if old else None,
+            hint="Install a newer one on the server, then run ALTER EXTENSION vector UPDATE." if old else None,
         )
 
     def _migrations(self) -> Iterator[Check]:

@@ -73,7 +73,7 @@ def read_probes(folder: Path | None) -> list[Probes]:
     if not facts or not any(p.small_talk for p in probes):
         raise InvalidInput(
             f"{folder} holds no probes to measure with.",
-            hint="It takes files like en.jsonl with facts, touches and small talk (docs/import-export.md).",
+            hint="It takes files like en.jsonl with facts, touches and small talk (docs/calibrate.md).",
         )
     return probes
 
