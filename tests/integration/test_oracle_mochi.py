@@ -19,8 +19,6 @@ GAMES = (
     "who wants to play chess tonight?", "let's start a new game of Tetris", "did you beat the last boss?",
     "which console do you prefer?", "good game everyone", "I lost again at Mario Kart",
 )  # fmt: skip
-MATCH = 0.8
-"""Of the cosine's scale: a mention of the cat has 0.84, talk about games at most 0.76."""
 SAVED = datetime(2026, 5, 4, 18, tzinfo=UTC)
 
 
@@ -34,16 +32,15 @@ class Told(NamedTuple):
 @contextmanager
 def by_argument(url: str) -> Iterator[Told]:
     moment = [SAVED]
-    with open_memory(url, clock=lambda: moment[0], match_threshold=MATCH) as memory:
+    with open_memory(url, clock=lambda: moment[0]) as memory:
         yield Told(memory, lambda to: moment.__setitem__(0, to))
 
 
 @contextmanager
 def by_freezegun(url: str) -> Iterator[Told]:
     # Only the calendar stands still: with its stopwatch frozen, a driver takes every connection for timed out.
-    with freeze_time(SAVED, ignore=["psycopg", "psycopg_pool"]) as frozen:
-        with open_memory(url, background=False, match_threshold=MATCH) as memory:
-            yield Told(memory, frozen.move_to)
+    with freeze_time(SAVED, ignore=["psycopg", "psycopg_pool"]) as frozen, open_memory(url, background=False) as memory:
+        yield Told(memory, frozen.move_to)
 
 
 @pytest.fixture(params=[by_argument, by_freezegun], ids=["clock=", "freezegun"])
@@ -90,13 +87,13 @@ def test_t1_t8_the_mochi_table(told: Told):
 
 
 def test_t8_t9_a_visitor_who_comes_monthly_needs_seven_visits_before_their_memories_rest(told: Told):
-    drum = told.memory.save(
-        "mira", scope="personal", subject="aiko", text="Aiko plays the drums in a jazz band", actor="persona"
+    sister = told.memory.save(
+        "mira", scope="personal", subject="aiko", text="Aiko has a sister in Osaka", actor="persona"
     ).memory.id
     say(told, 0, "see you all", users=["aiko"])
     for visit in range(1, 8):
         for day in (30 * visit - 20, 30 * visit - 10):
             say(told, day, GAMES[day % len(GAMES)])  # the others talk on without her
-        assert row(told, drum) == (visit - 1, "active")
+        assert row(told, sister) == (visit - 1, "active")
         say(told, 30 * visit, GAMES[visit % len(GAMES)], users=["aiko", "juno"])
-    assert row(told, drum) == (7, "resting")
+    assert row(told, sister) == (7, "resting")
