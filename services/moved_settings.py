@@ -13,13 +13,13 @@ from uuid import UUID
 from psycopg import Connection
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, Refused
+from remembrancer.domain.errors import Refused
 from remembrancer.domain.identity import Subject, check_key, person_stream, persona_stream, server_stream
-from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server
 from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.clock import make_id
+from remembrancer.services.configure import Configure
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.formats.rows import PersonaRow, PersonRow, PolicyRow, ServerRow
 from remembrancer.services.remember import names
@@ -40,6 +40,7 @@ class MovedSettings:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
+        self._configure = Configure(deps)
 
     def policy(self) -> Iterator[PolicyRow]:
         """The tenant's own numbers, if it has set any."""
@@ -95,14 +96,12 @@ class MovedSettings:
         return True
 
     def _bring_policy(self, own: dict[str, Any]) -> bool:
-        if unknown := sorted(set(own) - set(Policy.model_fields)):
-            raise InvalidInput(f"the policy has no {', '.join(unknown)}")
-        tenant = self._deps.store.load(self._deps.tenant_stream, TENANT)
-        if own == dict(tenant.state.own):
+        present = self._deps.store.load(self._deps.tenant_stream, TENANT).state.own
+        if own == dict(present):
             return False
-        if tenant.state.own:
+        if present:
             raise Refused("this tenant has a policy of its own here, which stays as it is")
-        self._deps.record_policy(tenant, self._deps.settings.policy(own), own)
+        self._configure.set_policy(own, None)
         return True
 
     def _home(self, subject: Subject) -> tuple[UUID, Fold[Any]]:

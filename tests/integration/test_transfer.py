@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, ListFull, NotFound
-from remembrancer.domain.identity import ListKey, list_stream
+from remembrancer.domain.errors import InvalidInput, ListFull, NotFound, Unavailable
+from remembrancer.domain.identity import ListKey, Subject, list_stream
 from remembrancer.domain.text import folded
 from remembrancer.services.answers import ImportAnswer
 from remembrancer.services.remembrancer import Remembrancer
@@ -228,6 +228,13 @@ def test_what_is_gone_is_not_exported(world: World):
     assert [row["text"] for row in memories(rows_of(world.memory))] == [TEA]
 
 
+def test_what_was_erased_is_not_exported(world: World):
+    world.save(CAT)
+    world.save(TEA, subject="market")
+    world.memory.engine.store.keys.destroy("default", Subject("server", SERVER), now=world.now)
+    assert [row["text"] for row in memories(rows_of(world.reopen()))] == [TEA]
+
+
 def test_an_export_is_complete_while_the_projector_is_stopped(world: World):
     world.save(CAT)
     world.project()
@@ -294,6 +301,26 @@ def test_d12_two_imports_of_one_file_at_the_same_time_make_each_memory_once(worl
     assert sum(a.imported for a in answers) == 120
     assert sum(a.duplicates for a in answers) == 360
     assert len(memories(rows_of(world.memory))) == 120
+
+
+def test_an_import_that_was_cut_off_is_run_again(world: World, monkeypatch: pytest.MonkeyPatch):
+    rows = [memory_row(f"Fact number {n} of the harbour", subject=f"s{n % 7}") for n in range(600)]
+    append, calls = world.memory.engine.store.append, iter(range(100))
+
+    def failing(*args: Any, **how: Any) -> Any:
+        if next(calls) == 10:
+            raise Unavailable("The database cannot be reached.")
+        return append(*args, **how)
+
+    monkeypatch.setattr(world.memory.engine.store, "append", failing)
+    with pytest.raises(Unavailable):
+        bring(world.memory, *rows)
+    monkeypatch.undo()
+    there = len(memories(rows_of(world.memory)))
+    assert 0 < there < 600
+    answer = bring(world.memory, *rows)
+    assert (answer.imported, answer.duplicates) == (600 - there, there)
+    assert len(memories(rows_of(world.memory))) == 600
 
 
 def test_d13_an_import_may_bring_what_a_person_deleted(world: World):
