@@ -1,114 +1,121 @@
-"""Importing: everything as it was, nothing forgotten for it, the same file twice is once (D8, D12, D13, T13)."""
+"""What an import adds to a list: what is not there yet, as it was (D1, D3, D8, D12, D22, T13)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from hypothesis import given as for_all
+from hypothesis import given as every
 from hypothesis import strategies as st
 
 from remembrancer.domain import events as e
-from remembrancer.domain.identity import new_id
 from remembrancer.domain.imports import Incoming, bring
-from remembrancer.domain.persona_memory import Context, MemoryList
+from remembrancer.domain.persona_memory import MemoryList
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.text import folded
-from tests.domain.support import DAY, by, days_after, deleted, fold, m, noon, saved, searched_days, unused
-
-SHARD = 7
-SMALL = Policy(list_capacity=2, pin_capacity=1)
-THERE = noon(days_after(DAY, -30))
-FULL = Incoming(
-    text="  Juno's cat is named Mochi. ",
-    id=new_id(SHARD, bytes(range(16))),
-    by="person",
-    until=days_after(DAY, 5),
-    unused_days=5,
-    protected=True,
-    created_at=THERE,
-    updated_at=THERE + timedelta(days=1),
-    last_matched_at=THERE + timedelta(days=2),
-    tags=("home",),
-    channels=("garden",),
-    source=e.Source(chat="c", messages=("1",), turn="t"),
+from tests.domain.support import (
+    DAY,
+    POLICY,
+    by,
+    cleared,
+    days_after,
+    deleted,
+    fold,
+    given,
+    m,
+    noon,
+    pinned,
+    saved,
+    searched,
+    searched_days,
 )
 
-
-def importing(**fields) -> Context:
-    """An import whose ids are of this list's shard."""
-    ids = iter(range(1, 10_000))
-    ctx = by("import", policy=SMALL, **fields)
-    return Context(**{name: getattr(ctx, name) for name in ctx.__slots__} | {"new_id": lambda: _id(next(ids))})
+CAT = "Juno's cat is named Mochi."
+IMPORT = by("import")
 
 
-def _id(number: int) -> UUID:
-    return new_id(SHARD, number.to_bytes(16, "big"))
+def brought(s: MemoryList, *texts: str, policy: Policy = POLICY) -> tuple[e.Event, ...]:
+    return bring(s, [Incoming(text) for text in texts], by("import", policy=policy)).events
 
 
-def after(state: MemoryList, *incoming: Incoming, **fields) -> MemoryList:
-    events = bring(state, incoming, importing(), **fields).events
-    return fold([(ev, noon(DAY)) for ev in events], state=state)
+def test_d12_what_the_list_says_already_stays_and_each_text_comes_once():
+    given(saved(1, CAT), saved(2, "Pinned"), pinned(2)).when(
+        lambda s: brought(s, "juno's  CAT is named Mochi.", "pinned", "New", "NEW")
+    ).then(e.MemorySaved, text="New", actor="import", by="import", protected=False, pinned=False).and_nothing_else()
 
 
-def test_a_memory_arrives_as_it_was():  # D8
-    state = after(MemoryList(), FULL)
-    (memory,) = state.memories.values()
-    assert (memory.id, memory.text, memory.actor, memory.source) == (FULL.id, FULL.text, "person", FULL.source)
-    assert (memory.created_at, memory.updated_at) == (FULL.created_at, FULL.updated_at)
-    assert memory.last_matched_at == FULL.last_matched_at
-    assert (memory.until, memory.tags, memory.channels) == (FULL.until, FULL.tags, FULL.channels)
-    assert (memory.protected, memory.pinned) == (True, False)
-    assert memory.unused_days(state.days) == 5
+def test_d8_a_full_list_takes_it_and_forgets_nothing():
+    texts = [f"Fact number {n}" for n in range(3)]
+    came = given(saved(1), saved(2)).when(lambda s: brought(s, *texts, policy=Policy(list_capacity=2)))
+    for text in texts:
+        came.then(e.MemorySaved, text=text)
+    came.and_nothing_else()
+    assert came.state.unpinned == 5
 
 
-def test_its_days_stand_whatever_the_list_was_searched_before():  # D1, D8
-    state = after(fold(searched_days(days_after(DAY, -40), 41)), FULL)
-    assert state.memories[FULL.id].unused_days(state.days) == 5
-    state = fold(searched_days(days_after(DAY, 1), 2), state=state)
-    assert state.memories[FULL.id].unused_days(state.days) == 7
+def test_d1_the_counter_goes_on_from_the_imported_number_after_the_day_of_the_import():
+    days = [searched(days_after(DAY, -1)), searched(DAY)]
+    came = given(*days).when(lambda s: bring(s, [Incoming(CAT, unused_days=5)], IMPORT).events)
+    (memory,) = came.state.memories.values()
+    assert memory.unused_days(came.state.days) == 5
+    again = fold(searched(DAY), state=came.state)
+    assert memory.unused_days(again.days) == 5
+    later = fold(*searched_days(days_after(DAY, 1), 2), state=again)
+    assert memory.unused_days(later.days) == 7
 
 
-def test_no_cap_binds_and_nothing_is_forgotten():  # D8
-    old = [saved(n, day=days_after(DAY, -20)) for n in (1, 2)]
-    resting = fold(old, searched_days(days_after(DAY, -19), 10))
-    state = after(resting, *(Incoming(f"Brought {n}.", pinned=n < 3) for n in range(6)))
-    assert (state.unpinned, state.pinned) == (2 + 3, 3)
-    assert {m(1), m(2)} < set(state.memories)
-
-
-def test_imported_memories_are_not_protected_unless_they_were():  # T13
-    state = after(MemoryList(), Incoming("One."), Incoming("Two.", protected=True))
-    assert {x.text: x.protected for x in state.memories.values()} == {"One.": False, "Two.": True}
-
-
-def test_what_the_list_says_already_stays_as_it_is():  # D12
-    before = fold(saved(1, "One.", day=days_after(DAY, -9)), searched_days(days_after(DAY, -8), 4))
-    came = bring(
-        before, [Incoming(" ONE. ", protected=True, pinned=True), Incoming("two"), Incoming("Two")], importing()
+def test_a_memory_comes_with_all_that_is_known_of_it():
+    then = noon(days_after(DAY, -100))
+    one = Incoming(
+        CAT,
+        by="persona",
+        until=days_after(DAY, 3),
+        unused_days=9,
+        pinned=True,
+        protected=True,
+        created_at=then,
+        updated_at=then + timedelta(days=1),
+        last_matched_at=then + timedelta(days=2),
+        tags=("a",),
+        channels=("b",),
+        source=e.Source(chat="c", messages=("1",), turn="t"),
     )
-    assert [ev.text for ev in came.events] == ["two"]
-    assert came.duplicates == 2
-    assert unused(before, 1) == 4, "an import that repeats a file is no use"
+    came = given().when(lambda s: bring(s, [one], IMPORT).events)
+    (memory,) = came.state.memories.values()
+    assert (memory.text, memory.actor, memory.turn, memory.source) == (CAT, "persona", None, one.source)
+    assert (memory.created_at, memory.updated_at, memory.last_matched_at) == (
+        one.created_at, one.updated_at, one.last_matched_at,
+    )  # fmt: skip
+    assert (memory.until, memory.tags, memory.channels) == (one.until, one.tags, one.channels)
+    assert (memory.pinned, memory.protected, memory.unused_days(came.state.days)) == (True, True, 9)
 
 
-def test_an_import_may_bring_back_what_a_person_deleted():  # D13
-    ctx = importing(tombstones={folded("One.")})
-    assert len(bring(fold(saved(1, "One."), deleted(1)), [Incoming("One.")], ctx).events) == 1
+def test_an_id_is_kept_where_it_was_never_in_use():
+    def ids(s: MemoryList, *taken: UUID) -> list[UUID]:
+        incoming = [Incoming(f"Fact number {n} of old", id=m(n)) for n in (1, 2, 3, 3, 4)]
+        incoming = [replace(one, text=f"{one.text} {n}") for n, one in enumerate(incoming)]
+        return [ev.memory for ev in bring(s, incoming, IMPORT, taken=taken).events]
+
+    kept = ids(fold(saved(1), saved(2), deleted(2)), m(4))
+    assert kept[2] == m(3)
+    assert not {m(1), m(2), m(4)} & set(kept)
+    assert len(set(kept)) == 5
+    assert ids(fold(saved(1), cleared()))[0] == m(1)  # that it was cleared, the service knows
 
 
-def test_an_id_that_was_in_use_or_is_of_another_shard_is_not_taken_again():
-    elsewhere = Incoming("One.", id=new_id(SHARD + 1, bytes(16)))
-    assert all(k.bytes[0] == SHARD and k != elsewhere.id for k in after(MemoryList(), elsewhere).memories)
-    assert FULL.id not in after(MemoryList(), FULL, taken={FULL.id}).memories
-    state = after(MemoryList(), FULL)
-    twin = Incoming("Another text.", id=FULL.id)
-    assert len(after(state, twin).memories) == 2
+def test_an_id_of_another_shard_is_not_kept():
+    elsewhere = UUID(bytes=bytes([7]) + bytes(15))
+    (event,) = bring(MemoryList(), [Incoming(CAT, id=elsewhere)], IMPORT).events
+    assert event.memory.bytes[0] == event.id.bytes[0] != 7
 
 
-@for_all(st.lists(st.sampled_from(["One.", "one.", "Two.", "Three.", " three. "]), max_size=8))
-def test_the_same_file_again_changes_nothing(texts: list[str]):  # D12
-    incoming = [Incoming(text) for text in texts]
-    once = after(MemoryList(), *incoming)
-    assert bring(once, incoming, importing()).events == ()
-    assert len(once.memories) == len({folded(text) for text in texts})
+@every(st.lists(st.text(min_size=1, max_size=5), max_size=30), st.lists(st.text(min_size=1, max_size=5), max_size=10))
+def test_d12_the_same_again_brings_nothing(incoming: list[str], there: list[str]):
+    before = fold([saved(n, text) for n, text in enumerate(there, start=1)])
+    rows = [Incoming(text) for text in incoming]
+    first = bring(before, rows, IMPORT)
+    after = fold([(ev, noon(DAY)) for ev in first.events], state=before)
+    assert {folded(x) for x in incoming} <= {memory.folded for memory in after.memories.values()}
+    assert len(first.events) + first.duplicates == len(rows)
+    assert bring(after, rows, IMPORT).events == ()
