@@ -411,7 +411,14 @@ class Remembrancer:
         return self._engine.transfer.export(persona)
 
     def import_rows(self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> ImportAnswer:
-        """Import rows of our own format. The same rows again import nothing (D12); nothing is evicted (D8)."""
+        """Import rows of our own format, the header first. The same rows again import nothing (D12); nothing is evicted (D8).
+
+        Returns:
+            How many came in, how many were there already, and which rows were skipped and why (docs/import-export.md).
+
+        Raises:
+            InvalidInput: this is no export of ours. Nothing was written.
+        """
         return self._engine.transfer.import_rows(rows, progress)
 
     def import_tomori(
@@ -422,8 +429,11 @@ class Remembrancer:
 
         Args:
             data: the parsed file.
-            persona: whose memories these become where a bucket does not name one.
-            subject: the server or user where a bucket does not name one.
+            persona: whose memories all of them become; left out, each bucket goes to the persona that it names.
+            subject: the server of a workspace file, the user of a personal one: the file does not say.
+
+        Raises:
+            InvalidInput: no such file, or no subject. Nothing was written.
         """
         return self._engine.transfer.import_tomori(data, persona, subject, progress)
 
