@@ -22,11 +22,13 @@ def utc(clock: Clock) -> Clock:
     """The same clock, held to its promise.
 
     Raises:
-        InvalidInput: at each use, if the clock gives a moment without a zone.
+        InvalidInput: at each use, if the clock gives no moment, or one without a zone.
     """
 
     def now() -> datetime:
-        moment = clock()
+        moment: object = clock()
+        if not isinstance(moment, datetime):
+            raise InvalidInput(f"The clock gave no moment but {moment!r}.", hint="Return datetime.now(timezone.utc).")
         if moment.tzinfo is None:
             raise InvalidInput(
                 "The clock gave a moment without a time zone.", hint="Return datetime.now(timezone.utc)."

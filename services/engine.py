@@ -147,6 +147,8 @@ class Engine:
                 return
             self._closed = True
         atexit.unregister(self.close)
+        database = self.store.database
+        database.patience = min(database.patience, CATCH_UP_SECONDS)  # a database that is away must not hold up an end
         if self.worker is not None:
             with suppress(Exception):
                 self.waiting.settle(CATCH_UP_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -62,6 +63,8 @@ class Database:
                 min_size=min_size,
                 max_size=max_size,
                 timeout=patience,
+                # Tries get rarer up to this, and then begin anew: after a long outage nobody waits longer than that.
+                reconnect_timeout=patience,
                 kwargs=options,
                 open=False,
                 name="remembrancer",
@@ -93,23 +96,26 @@ class Database:
         Raises:
             Unavailable: the database is full or read-only, or stayed away for `patience` seconds.
         """
+        until = time.monotonic() + self.patience
         try:
-            return self._once(work)
+            return self._once(work, until)
         except _Lost:
             self.pool.check()
+        left = max(0.01, until - time.monotonic())
         try:
-            for attempt in stamina.retry_context(on=_Lost, attempts=None, timeout=self.patience, wait_max=0.5):
+            for attempt in stamina.retry_context(on=_Lost, attempts=None, timeout=left, wait_max=0.5):
                 with attempt:
-                    return self._once(work)
+                    return self._once(work, until)
         except _Lost as lost:
             raise Unavailable(
                 f"The database cannot be reached: {_first_line(lost.__cause__)}", hint="Start it, then try again."
             ) from lost
         raise AssertionError("unreachable")
 
-    def _once(self, work: Callable[[Connection], T]) -> T:
+    def _once(self, work: Callable[[Connection], T], until: float) -> T:
         try:
-            connection = self.pool.getconn()  # without its context manager: there is no transaction to end
+            left = max(0.01, until - time.monotonic())
+            connection = self.pool.getconn(left)  # without its context manager: there is no transaction to end
             try:
                 return work(connection)
             finally:
@@ -183,6 +189,11 @@ def _adapt(connection: Connection) -> None:
     connection.adapters.register_loader("timestamptz", _UtcBinary)
 
 
+def moment(microseconds: int) -> datetime:
+    """A timestamptz out of its binary form."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
 class _UtcText(TimestamptzLoader):
     def load(self, data: Buffer) -> datetime:
         return super().load(data).astimezone(UTC)
@@ -192,4 +203,4 @@ class _UtcBinary(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> datetime:
-        return _EPOCH + timedelta(microseconds=_INT8.unpack(data)[0])
+        return moment(_INT8.unpack(data)[0])
