@@ -34,6 +34,7 @@ CREATE_DATABASE = Path(__file__).with_name("create_database.sql")
 # Recovery after a crash reads up to a gigabyte of log; giving up on it would only make the next start begin again.
 START_SECONDS = 300.0
 STOP_SECONDS = 30.0
+STARTS = 3  # a start that ends without a word was killed, and is tried again
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS, the closing zero included.
 SOCKET_BYTES = 107 if sys.platform == "linux" else 103
 TEMPORARY = "remembrancer-"
@@ -150,18 +151,19 @@ def ensure_running(
         Unavailable: it does not start, or not in `START_SECONDS`.
     """
     deadline = time.monotonic() + START_SECONDS
-    started = False
+    starts = 0
     while time.monotonic() < deadline:
         running = Postmaster.of(directory.cluster)
         if not is_held(directory.alive):
-            if started:
+            complaint = _complaint_of_start(directory) if starts else None
+            if complaint or starts == STARTS:
                 raise Unavailable(
-                    f"The database server of {directory.path} did not start: {_why_it_ended(directory)}",
+                    f"The database server of {directory.path} did not start: {complaint or 'it was killed each time.'}",
                     hint=f"Its log is in {directory.logs}.",
                 )
             _remove_what_a_dead_server_left(directory, running)
             _start(directory, programs, settings)
-            started = True
+            starts += 1
         elif running and running.ready and answers(running):
             return running
         time.sleep(POLL_SECONDS)
@@ -291,10 +293,10 @@ def _remove_what_a_dead_server_left(directory: DataDirectory, dead: Postmaster |
     _remove_sockets(directory, directory.sockets)
 
 
-def _why_it_ended(directory: DataDirectory) -> str:
-    """Returns what the start that failed said of the reason: in the log, or before there was one."""
+def _complaint_of_start(directory: DataDirectory) -> str | None:
+    """Returns why the last start failed: from the log, or from before there was one; None if it was killed."""
     log = max(directory.logs.glob("*.log"), key=lambda log: log.stat().st_mtime, default=directory.start_log)
-    return _complaint(log, since="starting PostgreSQL") or _said(directory.start_log)
+    return _complaint(log, since="starting PostgreSQL") or _complaint(directory.start_log)
 
 
 def _said(log: Path) -> str:
@@ -307,7 +309,7 @@ def _complaint(log: Path, since: str = "") -> str | None:
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = (text.rpartition(since)[2] if since else text).splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        error = re.search(r"(error|ERROR|FATAL|PANIC): .*", line)
+        error = re.search(r"\b(error while|error:|ERROR:|FATAL:|PANIC:|sh:) .*", line)
         if error and "the database system is" not in line:  # which is what impatient clients are told
             advice = re.search(r"(DETAIL|HINT): .*", following)
             return f"{error[0].rstrip('.')}.{' ' + advice[0] if advice else ''}"
