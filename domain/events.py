@@ -197,6 +197,8 @@ class TurnRolledBack(ListEvent):
 
     removed: tuple[UUID, ...] = ()
     restored: tuple[UUID, ...] = ()
+    reverted: tuple[UUID, ...] = ()
+    """Memories that are worded as before this turn's edits."""
     unmatched: Mapping[UUID, date] = {}
     """Memories that lose this turn's use, with the day of the use before it."""
     kept: tuple[tuple[UUID, str], ...] = ()
@@ -353,6 +355,25 @@ class ReplySearched(Event):
     """False in a challenge chat: no memory at all is read or written (R17)."""
 
 
+class TurnRegenerated(Event):
+    """A turn was asked for again: what its earlier attempt did is taken back in the same append (D19)."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    attempt: int
+
+
+class ChatRewound(Event):
+    """The turns after one were taken back, newest first (D14)."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    to: str
+    turns: tuple[str, ...]
+
+
 EVENTS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
@@ -360,6 +381,8 @@ EVENTS: dict[str, type[Event]] = {
         MemoryUnpinned, MemoryEvicted, MemoryRestored, TurnRolledBack, MemoriesCleared, MemoryMoved, UseRecounted,
         SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, TombstonePlaced, TombstonesLifted,
         PolicyChanged, ChatStarted, ReplySearched,
+        TurnRegenerated,
+        ChatRewound,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -26,6 +26,18 @@ class Use(NamedTuple):
     matched_at: datetime | None
 
 
+class Wording(NamedTuple):
+    """What an edit changes, as it was before the edit of a turn: an undo of that turn brings it back (D14)."""
+
+    turn: str
+    text: str
+    until: date | None
+    tags: tuple[str, ...]
+    channels: tuple[str, ...]
+    updated_at: datetime
+    changed_by: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A memory, its stamps and its uses. Everything else (counter, resting, recent) is derived from it at read time."""
@@ -48,8 +60,36 @@ class Memory:
     source: Source = Source()
     protected: bool = False
     pinned: bool = False
+    changed_by: str | None = None
+    """The turn that wrote or last edited it; None if a person or an import did."""
+    before: tuple[Wording, ...] = ()
+    """What turns have edited since a person last did, the latest last."""
     frozen: int = 0
     """The counter at the moment of pinning: while pinned it does not tick (D3)."""
+
+    def reworded(self, turn: str | None) -> Memory:
+        """Ready for an edit: a turn's can be taken back, a person's ends what could be."""
+        if turn is None:
+            return replace(self, changed_by=None, before=())
+        was = Wording(turn, self.text, self.until, self.tags, self.channels, self.updated_at, self.changed_by)
+        return replace(self, changed_by=turn, before=(*self.before, was)[-MAX_USES:])
+
+    def as_before(self, turn: str) -> Memory:
+        """Without the latest edits, as far as they are this turn's."""
+        m = self
+        while m.before and m.before[-1].turn == turn:
+            was = m.before[-1]
+            m = replace(
+                m,
+                text=was.text,
+                until=was.until,
+                tags=was.tags,
+                channels=was.channels,
+                updated_at=was.updated_at,
+                changed_by=was.changed_by,
+                before=m.before[:-1],
+            )
+        return m
 
     @property
     def since(self) -> date:

@@ -104,6 +104,7 @@ def _saved(s: MemoryList, ev: e.MemorySaved, at: datetime) -> MemoryList:
         protected=ev.protected,
         pinned=ev.pinned,
         frozen=ev.unused_days,
+        changed_by=None if ev.actor == "person" else ev.turn,
     )
     return _put(s, memory, cleared=False)
 
@@ -112,7 +113,7 @@ def _edited(s: MemoryList, ev: e.MemoryEdited, at: datetime) -> MemoryList:
     if (m := s.memories.get(ev.memory)) is None:
         return s
     m = replace(
-        _use(m, ev, ev.day),
+        _use(m, ev, ev.day).reworded(None if ev.actor == "person" else ev.turn),
         text=ev.text,
         updated_at=m.updated_at if ev.text == m.text else at,
         until=ev.until,
@@ -135,7 +136,8 @@ def _use(m: Memory, ev: e.Event, day: date, matched_at: datetime | None = None) 
 def _affirmed(s: MemoryList, ev: e.MemoryAffirmed, at: datetime) -> MemoryList:
     if (m := s.memories.get(ev.memory)) is None:
         return s
-    return _put(s, replace(_use(m, ev, ev.day), protected=m.protected or ev.protects))
+    m = replace(_use(m, ev, ev.day), protected=m.protected or ev.protects)
+    return _put(s, m.reworded(None) if ev.actor == "person" else m)
 
 
 def _matched(s: MemoryList, ev: e.MemoriesMatched, at: datetime) -> MemoryList:
@@ -197,6 +199,9 @@ def _rolled_back(s: MemoryList, ev: e.TurnRolledBack, at: datetime) -> MemoryLis
             back = gone.pop(k)
             memories[k] = back.memory
             days = days.seen_from(back.away_from, k)
+    for k in ev.reverted:
+        if k in memories and ev.turn is not None:
+            memories[k] = memories[k].as_before(ev.turn)
     s = replace(s, memories=memories, gone=gone, days=days, cleared=False)
 
     def without(m: Memory) -> Memory:

@@ -80,6 +80,8 @@ def tell(ev: e.Event) -> Iterator[Told]:
                 yield Told(k, f"The turn {ev.turn} was undone, and with it its saving.", LAST, None)
             for k in ev.restored:
                 yield Told(k, f"The turn {ev.turn} was undone, so it is back.", None, LAST)
+            for k in ev.reverted:
+                yield Told(k, f"The turn {ev.turn} was undone, and it is worded as before.", LAST, LAST)
             for k in ev.unmatched:
                 yield Told(k, f"The turn {ev.turn} was undone, and with it its use in that turn.", LAST, LAST)
             for k, why in ev.kept:

@@ -27,7 +27,7 @@ from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.queries import queries, write
 
 _SQL = queries("memory")
-_ANEW = (e.MemoryRestored, e.TurnRolledBack, e.UseRecounted)
+ANEW = (e.MemoryRestored, e.TurnRolledBack, e.UseRecounted)
 _ALL = (e.MemoriesCleared, e.SubjectErased)
 
 
@@ -47,7 +47,7 @@ class _List:
 
     def days_needed(self) -> set[date | None]:
         """The days whose left-out set the fold needs; None stands for all of them (a pin freezes the counter)."""
-        if any(isinstance(r.event, (e.MemoryPinned, *_ANEW)) for r in self.events):
+        if any(isinstance(r.event, (e.MemoryPinned, *ANEW)) for r in self.events):
             return {None}
         return {r.event.day for r in self.events if isinstance(r.event, e.ListSearched)}
 
@@ -58,7 +58,7 @@ def memories_of(event: e.Event) -> Iterable[UUID]:
         case e.MemoriesMatched():
             return [m.memory for m in event.matches]
         case e.TurnRolledBack():
-            return [*event.removed, *event.restored, *event.unmatched]
+            return [*event.removed, *event.restored, *event.reverted, *event.unmatched]
         case e.UseRecounted():
             return list(event.unused_days)
     memory = getattr(event, "memory", None)
@@ -131,14 +131,14 @@ class MemoryProjection:
 
     @staticmethod
     def _named(conn: Connection[Any], generation: int, x: _List) -> set[UUID]:
-        if any(isinstance(r.event, (*_ALL, *_ANEW)) for r in x.events):
+        if any(isinstance(r.event, (*_ALL, *ANEW)) for r in x.events):
             at = {"generation": generation, "shard": x.shard, "list": x.stream}
             return {row[0] for row in conn.execute(_SQL["ids"], at)}
         return {memory for r in x.events for memory in memories_of(r.event)}
 
     def _fold(self, conn: Connection[Any], generation: int, x: _List) -> None:
         last = x.events[-1].version
-        if any(isinstance(r.event, _ANEW) for r in x.events):
+        if any(isinstance(r.event, ANEW) for r in x.events):
             x.after = MemoryList()
             for r in self._read_stream(conn, x.stream, last):
                 x.after = evolve(x.after, r)

@@ -92,6 +92,32 @@ class ClearAnswer(Answer):
     positions: list[Position] = []
 
 
+class Undone(Answer):
+    """A memory that an undo took away, brought back or reworded, with its text."""
+
+    memory: UUID
+    text: str
+
+
+class Kept(Answer):
+    """A memory that an undo left as it is, and why (D14)."""
+
+    memory: UUID
+    text: str
+    why: str
+
+
+class UndoAnswer(Answer):
+    """What was taken back. `turns` are in the order in which they were undone."""
+
+    turns: list[str]
+    removed: list[Undone]
+    restored: list[Undone]
+    reverted: list[Undone]
+    kept: list[Kept]
+    positions: list[Position] = []
+
+
 class ListView(Answer):
     """One list. `count` are the unpinned ones, of `capacity`."""
 

@@ -33,7 +33,7 @@ from remembrancer.services.store import Batch, EventStore, Fold, Loaded, Request
 
 _LIST = TypeAdapter(MemoryList)
 
-LIST = Fold("list@1", MemoryList(), evolve, _LIST.dump_json, _LIST.validate_json)
+LIST = Fold("list@2", MemoryList(), evolve, _LIST.dump_json, _LIST.validate_json)
 PERSON: Fold[Person] = Fold("person@1", Person(), evolve_person)
 SERVER: Fold[Server] = Fold("server@1", Server(), evolve_server)
 PERSONA: Fold[Persona] = Fold("persona@1", Persona(), evolve_persona)

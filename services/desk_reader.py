@@ -8,7 +8,7 @@ take the place of their rows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.prompt import Line
 from remembrancer.domain.visibility import Place, is_visible
-from remembrancer.projections.memory import memories_of
+from remembrancer.projections.memory import ANEW, memories_of
 from remembrancer.projections.memory_rows import memory_from_row
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import MemoryView
@@ -115,11 +115,18 @@ class Desk:
         return [i for x in self.lists for i in x.touched]
 
 
-def read_desk(conn: Connection[Any], store: EventStore, scene: Scene) -> Desk:
-    """The desk as of one moment: every statement sees the same snapshot."""
+def read_desk(
+    conn: Connection[Any], store: EventStore, scene: Scene, taken_back: Mapping[UUID, MemoryList] | None = None
+) -> Desk:
+    """The desk as of one moment: every statement sees the same snapshot.
+
+    Args:
+        taken_back: lists with an earlier attempt of this turn taken back, which takes the place of what is stored (D19).
+    """
     conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
         desk = _lists(conn, store, scene)
+        _put_taken_back(conn, desk, taken_back or {}, scene.today)
         _desk_rows(conn, desk, scene)
     finally:
         conn.execute("COMMIT")
@@ -150,9 +157,12 @@ def _fold_ahead(
     tails: dict[UUID, list[Recorded]] = defaultdict(list)
     for r in store.decode(rows, conn):
         tails[r.stream].append(r)
+    anew = {x.stream for x, _, _ in behind if any(isinstance(r.event, ANEW) for r in tails[x.stream])}
     shards, streams, wanted = [], [], []
     for x, _, _ in behind:
-        everything = any(isinstance(r.event, (MemoriesCleared, SubjectErased)) for r in tails[x.stream])
+        everything = x.stream in anew or any(
+            isinstance(r.event, (MemoriesCleared, SubjectErased)) for r in tails[x.stream]
+        )
         named = {m for r in tails[x.stream] for m in memories_of(r.event)}
         for memory in [None] if everything else named:
             shards.append(x.stream.bytes[0])
@@ -167,9 +177,12 @@ def _fold_ahead(
     for stream, day, all_but, ids in _run(conn, "touched_days", at):
         off[stream][day] = LeftOut(frozenset(ids), all_but)
     for x, _, days in behind:
-        state = MemoryList(memories=known[x.stream], days=SearchedDays(tuple(days), off[x.stream]))
-        for r in tails[x.stream]:
-            state = evolve(state, r)
+        if x.stream in anew:
+            state = _fold_anew(conn, store, x)
+        else:
+            state = MemoryList(memories=known[x.stream], days=SearchedDays(tuple(days), off[x.stream]))
+            for r in tails[x.stream]:
+                state = evolve(state, r)
         x.ahead = state
         if today in state.days:
             x.searched_today, x.out_today = True, state.days.off.get(today, NOBODY)
@@ -178,6 +191,25 @@ def _fold_ahead(
             | set(state.memories)
             | {m for r in tails[x.stream] if isinstance(r.event, ListEvent) for m in memories_of(r.event)}
         )
+
+
+def _put_taken_back(conn: Connection[Any], desk: Desk, taken_back: Mapping[UUID, MemoryList], today: date) -> None:
+    for x in desk.lists:
+        if (state := taken_back.get(x.stream)) is None:
+            continue
+        at = {"shards": [x.stream.bytes[0]], "lists": [x.stream], "ids": [None]}
+        x.touched = {row[1] for row in _run(conn, "touched", at)} | set(state.memories) | set(state.gone)
+        x.ahead = state
+        x.searched_today = today in state.days
+        x.out_today = state.days.off.get(today, NOBODY)
+
+
+def _fold_anew(conn: Connection[Any], store: EventStore, x: ListNow) -> MemoryList:
+    """The whole list from its events: what an undo or a restore brings back is in no row."""
+    state = MemoryList()
+    for r in store.decode(store.select_streams(conn, [(x.stream, 0)]), conn):
+        state = evolve(state, r)
+    return state
 
 
 def _run(conn: Connection[Any], name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:

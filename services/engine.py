@@ -34,6 +34,7 @@ from remembrancer.services.settings import Settings
 from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, migrate, open_store
 from remembrancer.services.turns import Turns
+from remembrancer.services.undo import Undo
 from remembrancer.services.vectors import Vectors
 from remembrancer.services.waiting import Waiting
 
@@ -95,7 +96,8 @@ class Engine:
         self.turns = Turns(self.finder)
         self.waiting = Waiting(self.deps)
         self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
-        self.recall = Recall(self.deps, self.turns)
+        self.undo = Undo(self.deps, self.finder)
+        self.recall = Recall(self.deps, self.turns, self.undo)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)
         self.runner = Runner(

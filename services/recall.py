@@ -7,10 +7,12 @@ never fails it (T8).
 from __future__ import annotations
 
 import logging
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +21,7 @@ from psycopg import Connection
 
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import Chat, chat_home, default_chat
-from remembrancer.domain.errors import InvalidInput, NotAllowed
+from remembrancer.domain.errors import InvalidInput, NotAllowed, Refused
 from remembrancer.domain.identity import (
     Subject,
     chat_stream,
@@ -50,11 +52,13 @@ from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, De
 from remembrancer.services.desk_reader import Desk, Scene, read_desk
 from remembrancer.services.embedders import EmbedderFailed, Vector
 from remembrancer.services.remember import names
-from remembrancer.services.store import Appended, Batch, Request
+from remembrancer.services.store import Appended, Batch, Request, VersionConflict
 from remembrancer.services.store import fingerprint as body_fingerprint
 from remembrancer.services.turns import Played, Turns
+from remembrancer.services.undo import Taken, Undo
 
 log = logging.getLogger("remembrancer")
+MOST_TRIES = 20
 
 
 @dataclass(slots=True)
@@ -91,8 +95,9 @@ class _Found:
 class Recall:
     """Replies. See the module."""
 
-    def __init__(self, deps: Deps, turns: Turns) -> None:
+    def __init__(self, deps: Deps, turns: Turns, undo: Undo) -> None:
         self._deps = deps
+        self._undo = undo
         self._turns = turns
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="remembrancer-embed")
 
@@ -125,7 +130,27 @@ class Recall:
         request = self._request(home, request_id, message, memory, turn, asked, home_chat)
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
             return _answered(before)
+        for tries in range(MOST_TRIES):
+            try:
+                return self._once(asked, message, home_chat, home, platform, turn, memory, request, now)
+            except VersionConflict:  # only a new attempt of a turn decides, since it takes back the old one
+                time.sleep(0.002 * 2 ** min(tries, 5))
+        raise Refused("Too much happens to these lists at once.", rule="D19", hint="Ask again.")
 
+    def _once(
+        self,
+        asked: _Asked,
+        message: str,
+        home_chat: str,
+        home: Subject,
+        platform: str,
+        turn: str | None,
+        memory: str,
+        request: Request,
+        now: datetime,
+    ) -> ReplyAnswer:
+        """The steps of a reply (DESIGN 5). A turn that comes again is taken back first, in the same append (D19)."""
+        persona, request_id = asked.persona, request.request_id
         # 1. lists in play and what is hidden
         play = self._settings(persona, asked, home_chat, home, platform)
         why_not = self._why_no_search(play, message, memory)
@@ -138,15 +163,18 @@ class Recall:
 
         # 2. the desk, and the embedding of the message, side by side
         embedding = self._pool.submit(self._embed, message) if why_not is None and keys else None
-        desk = self._deps.store.database.run(lambda conn: read_desk(conn, self._deps.store, scene))
+        attempt = 1 if turn is None else self._turns.next_attempt(turn)
+        taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
+        states = {t.home.stream: t.after for t in taken if t.events}
+        desk = self._deps.store.database.run(lambda conn: read_desk(conn, self._deps.store, scene, states))
 
         # 3. candidates and scores
         found = self._search(embedding, why_not, message, scene, desk)
 
         # 4. matches, recalled, day tick
         turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
-        attempt = 1 if turn is None else self._turns.next_attempt(turn)
         batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory)
+        batches = _behind(taken, batches)
 
         # 5. one append, 6. the answer
         answer = self._answer(play, scene, desk, found, recalled, turn_id, attempt)
@@ -156,7 +184,7 @@ class Recall:
             return _answered(done)
         self._turns.note(
             turn_id,
-            Played(play.users, server, channel, found.status == "ok", memory == "on", attempt),
+            Played(play.users, asked.place.server, asked.place.channel, found.status == "ok", memory == "on", attempt),
         )
         return answer.model_copy(update={"positions": _positions(done)})
 
@@ -287,12 +315,15 @@ class Recall:
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
         )  # fmt: skip
         events: list[e.Event] = [record]
+        if attempt > 1:
+            again = e.TurnRegenerated(**stamp(stream.bytes[0]), chat=play.chat, attempt=attempt)
+            events = [again, record]
         if not play.chat_state.started:
             started = e.ChatStarted(
                 **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
                 server=play.place.server, channel=play.place.channel, users=play.users,
             )  # fmt: skip
-            events = [started, record]
+            events = [started, *events]
         batches = [Batch(stream, events, None, (play.home,))]
         if found.status != "ok":
             return batches, recalled
@@ -334,6 +365,18 @@ class Recall:
                 candidates=shown,
             ),
         )
+
+
+def _behind(taken: Sequence[Taken], batches: Sequence[Batch]) -> list[Batch]:
+    """What takes back the old attempt stands first on each list, and what the new one did behind it."""
+    facts = {batch.stream: batch for batch in batches}
+    joined = []
+    for t in taken:
+        if t.events:
+            new = facts.pop(t.home.stream, None)
+            events = [*t.events, *(new.events if new else ())]
+            joined.append(Batch(t.home.stream, events, t.version, (t.home.key.owner,)))
+    return [*facts.values(), *joined]
 
 
 @dataclass(frozen=True, slots=True)

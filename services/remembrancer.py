@@ -35,6 +35,7 @@ from remembrancer.services.answers import (
     ReplyAnswer,
     SaveAnswer,
     ServerView,
+    UndoAnswer,
 )
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag
 from remembrancer.services.engine import Engine
@@ -297,6 +298,35 @@ class Remembrancer:
             memory=memory,
             request_id=request_id,
         )
+
+    # -- taking back ------------------------------------------------------------------------------------------
+
+    def undo_turn(self, turn: str, *, request_id: str | None = None) -> UndoAnswer:
+        """Take back what the persona and the search did in a turn, in all lists or in none (D14).
+
+        Saves go; edits, deletes and evictions come back as they were; matches are taken back. What a person did stays, and
+        so do pinned memories and what a later turn changed again: `kept` names them with the reason. Twice is once.
+
+        Raises:
+            NotFound: a turn that never was.
+        """
+        return self._engine.undo.undo_turn(turn, request_id=request_id)
+
+    def rewind(self, turn: str, *, request_id: str | None = None) -> UndoAnswer:
+        """Take back all turns after this one in its chat, newest first, in one append (D14).
+
+        Raises:
+            NotFound: a turn that never was.
+        """
+        return self._engine.undo.rewind(turn, request_id=request_id)
+
+    def restore(self, memory: UUID | str, *, request_id: str | None = None) -> ChangeAnswer:
+        """Bring back an evicted or deleted memory: its counter is 0 and it is protected (U2). No cap binds (D8).
+
+        Raises:
+            NotFound: it never was, was undone, or was cleared (R18); SameAsAnother: the list says the same by now.
+        """
+        return self._engine.undo.restore(as_uuid(memory), request_id=request_id)
 
     # -- looking back ----------------------------------------------------------------------------------------------
 
