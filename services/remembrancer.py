@@ -411,7 +411,7 @@ class Remembrancer:
         return self._engine.transfer.export(persona)
 
     def import_rows(self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> ImportAnswer:
-        """Import rows of our own format, the header first. The same again imports nothing (D12), nothing is evicted (D8).
+        """Import rows of our own format, header first. The same again imports nothing (D12), nothing is evicted (D8).
 
         Returns:
             How many came in, how many were there already, and which rows were skipped and why (docs/import-export.md).
