@@ -37,19 +37,19 @@ def first_in_line(
     """
     if is_global or not policy.decay_enabled:
         return None
-    may_go = [
-        (state != "expired", m.last_matched_at or _NEVER, m.created_at, m.id, m)
-        for m in memories
-        if not m.pinned and not m.protected and m.id not in without_vector
-        for state in [m.state(days, policy, today)]
-        if state != "active"
-    ]
-    if not may_go:
-        return None
-    not_expired, _, _, _, memory = min(may_go, key=lambda row: row[:4])
-    if not not_expired:
-        return InLine(memory, f"its date {memory.until} has passed")
-    unused = f"resting after {memory.unused_days(days)} unused days"
-    if memory.last_matched_at is None:
-        return InLine(memory, f"{unused}, never matched")
-    return InLine(memory, f"{unused}, last matched {memory.last_matched_at:%Y-%m-%d %H:%M} UTC, longest ago")
+    may_go = (m for m in memories if not m.pinned and not m.protected and m.id not in without_vector)
+    line = sorted(may_go, key=lambda m: (m.last_matched_at or _NEVER, m.created_at, m.id))
+    for m in line:
+        if m.expired(today):
+            return InLine(m, f"its date {m.until} has passed")
+    for m in line:  # a counter is dear where much was hidden on many days: not one more than needed is looked at
+        if m.state(days, policy, today) == "resting":
+            return InLine(m, _reason(m, days))
+    return None
+
+
+def _reason(m: Memory, days: SearchedDays) -> str:
+    unused = f"resting after {m.unused_days(days)} unused days"
+    if m.last_matched_at is None:
+        return f"{unused}, never matched"
+    return f"{unused}, last matched {m.last_matched_at:%Y-%m-%d %H:%M} UTC, longest ago"

@@ -7,6 +7,7 @@ from typing import cast, get_args
 
 from remembrancer.domain.errors import InvalidInput
 from remembrancer.domain.events import Actor
+from remembrancer.domain.identity import check_key
 
 
 def checked_actor(actor: object) -> Actor:
@@ -18,6 +19,15 @@ def checked_actor(actor: object) -> Actor:
     if actor not in get_args(Actor):
         raise InvalidInput(f"{actor!r} is not an actor.", hint=f"Use {', '.join(get_args(Actor))}.")
     return cast("Actor", actor)
+
+
+def checked_turn(turn: object) -> str | None:
+    """A turn's id of the caller's, if there is one.
+
+    Raises:
+        InvalidInput: no name.
+    """
+    return None if turn is None else check_key("turn", turn)
 
 
 def checked_date(until: object) -> date | None:

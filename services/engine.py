@@ -6,6 +6,7 @@ import atexit
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
@@ -35,7 +36,7 @@ from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, migrate, open_store
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Undo
-from remembrancer.services.vectors import Vectors
+from remembrancer.services.vectors import Vectors, kept_dimensions
 from remembrancer.services.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ class Engine:
             migrate(url)
             self._build(settings, url, utc(clock or system_clock), background)
         except BaseException:
-            if self.embedded is not None:
-                self.embedded.close()
+            for part in (getattr(self, "signal", None), getattr(self, "store", None), self.embedded):
+                if part is not None:
+                    part.close()
             raise
         atexit.register(self.close)
 
@@ -88,8 +90,9 @@ class Engine:
         self.signal: Signal = make_signal(settings.redis_url)
         self.store = open_store(url, clock=clock, on_commit=self.signal.publish)
         embedder = make_embedder(
-            settings.embedder, url=settings.embedder_url, model=settings.embedder_model, key=settings.embedder_key
-        )
+            settings.embedder, url=settings.embedder_url, model=settings.embedder_model, key=settings.embedder_key,
+            dimensions=kept_dimensions(self.store, f"{settings.embedder}:{settings.embedder_model}"),
+        )  # fmt: skip
         self.deps = Deps(self.store, clock, settings, embedder)
         self.vectors = Vectors(self.deps)
         self.finder = Finder(self.deps)
@@ -107,6 +110,8 @@ class Engine:
         )
         self.runner.on_progress = self.waiting.progressed
         self.worker: Worker | None = None
+        self._chores = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-chores")
+        self._chore: Future[None] | None = None
         if background:
             listener = self.signal.listen()
             self.worker = Worker(
@@ -138,9 +143,17 @@ class Engine:
         return Doctor(self)
 
     def _embed_pending(self) -> None:
-        """Make up for vectors that could not be had; an endpoint that is still away is asked again later (D22)."""
-        with suppress(EmbedderFailed):
+        """Make up for vectors that could not be had, beside the projections: a model may take its time (D22)."""
+        if self.vectors.is_due() and (self._chore is None or self._chore.done()):
+            self._chore = self._chores.submit(self._do_chore)
+
+    def _do_chore(self) -> None:
+        try:
             self.vectors.chore()
+        except EmbedderFailed as failed:
+            log.info("Missing vectors are asked for again later: %s", failed.reason)
+        except Exception:
+            log.exception("The vectors stumble and go on.")
 
     def close(self) -> None:
         """See `Remembrancer.close`. A second call does nothing."""
@@ -157,7 +170,8 @@ class Engine:
             self.worker.stop()
         self.recall.close()
         if self.deps.embedder is not None:
-            self.deps.embedder.close()
+            self.deps.embedder.close()  # ends what a chore waits for
+        self._chores.shutdown(cancel_futures=True)
         self.signal.close()
         self.store.close()
         if self.embedded is not None:

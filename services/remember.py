@@ -6,6 +6,7 @@ again. The answer is kept with the request, so that the same request gets it aga
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -33,7 +34,7 @@ from remembrancer.domain.notices import Notice, refused_notice, saved_notice
 from remembrancer.domain.persona_memory import Context, Keep, MemoryList, NewMemory
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server
-from remembrancer.domain.text import folded
+from remembrancer.domain.text import check_text, folded
 from remembrancer.domain.visibility import Place, may_use_person
 from remembrancer.projections.scoring import near_duplicate_of
 from remembrancer.services.answers import (
@@ -54,6 +55,9 @@ from remembrancer.services.store import Appended, Batch, Decision, Request, fing
 from remembrancer.services.turns import Turns
 from remembrancer.services.vectors import Vectors
 from remembrancer.services.views import view
+
+_ANY_LENGTH = sys.maxsize
+"""The limit is the policy's, and is checked when that is known."""
 
 
 @dataclass(slots=True)
@@ -105,6 +109,7 @@ class Remember:
     ) -> SaveAnswer:
         """Save a memory (R13, T12-T16, D7, D12, D13). See `Remembrancer.save`."""
         key = list_key(persona, scope, subject)
+        check_text(text, _ANY_LENGTH)
         new = NewMemory(text, until, names("tag", tags), names("channel", channels), source)
         stream, now = list_stream(self._deps.tenant, key), self._deps.now()
         body = {
@@ -158,6 +163,8 @@ class Remember:
         request_id: str | None,
     ) -> ChangeAnswer:
         """Edit a memory (D11, D12, D28, T13). See `Remembrancer.edit`."""
+        if not isinstance(text, Keep):
+            check_text(text, _ANY_LENGTH)
         home = self._finder.home(memory)
         changes: dict[str, Any] = {
             "text": text,

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 from uuid import UUID
 
 from remembrancer.domain.events import Actor, Source
+from remembrancer.domain.identity import check_key
 from remembrancer.domain.persona_memory import KEEP, Keep
 from remembrancer.domain.policy import Policy
 from remembrancer.services.answers import (
@@ -37,9 +38,10 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
-from remembrancer.services.checks import checked_actor, checked_date, checked_flag
+from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
+from remembrancer.services.remember import names
 
 Progress = Callable[[int, int | None], None]
 """Called with what is done and, where it is known, what there is to do."""
@@ -119,12 +121,15 @@ class Remembrancer:
             subject=subject,
             text=text,
             actor=checked_actor(actor),
-            turn=turn,
+            turn=checked_turn(turn),
             until=checked_date(until),
             tags=tags,
             channels=channels,
             make_room=None if make_room is None else as_uuid(make_room),
-            source=Source(chat=source_chat, messages=tuple(source_messages)),
+            source=Source(
+                chat=None if source_chat is None else check_key("chat", source_chat),
+                messages=names("message", source_messages, in_order=True),
+            ),
             request_id=request_id,
         )
 
@@ -152,7 +157,7 @@ class Remembrancer:
             tags=tags,
             channels=channels,
             actor=checked_actor(actor),
-            turn=turn,
+            turn=checked_turn(turn),
             request_id=request_id,
         )
 
@@ -165,7 +170,7 @@ class Remembrancer:
             NotFound; IsPinned: the persona would delete a pinned one (R15).
         """
         return self._engine.remember.delete(
-            as_uuid(memory), actor=checked_actor(actor), turn=turn, request_id=request_id
+            as_uuid(memory), actor=checked_actor(actor), turn=checked_turn(turn), request_id=request_id
         )
 
     def pin(
@@ -176,7 +181,9 @@ class Remembrancer:
         Raises:
             NotFound, NotAllowed, PinsFull (D9).
         """
-        return self._engine.remember.pin(as_uuid(memory), actor=checked_actor(actor), turn=turn, request_id=request_id)
+        return self._engine.remember.pin(
+            as_uuid(memory), actor=checked_actor(actor), turn=checked_turn(turn), request_id=request_id
+        )
 
     def unpin(
         self,
@@ -196,7 +203,7 @@ class Remembrancer:
             as_uuid(memory),
             make_room=None if make_room is None else as_uuid(make_room),
             actor=checked_actor(actor),
-            turn=turn,
+            turn=checked_turn(turn),
             request_id=request_id,
         )
 
@@ -441,7 +448,7 @@ class Remembrancer:
         return self._engine.transfer.export(persona)
 
     def import_rows(self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> ImportAnswer:
-        """Import rows of our own format, the header first. The same rows again import nothing (D12); nothing is evicted (D8).
+        """Import rows of our own format, header first. The same again imports nothing (D12), nothing is evicted (D8).
 
         Returns:
             How many came in, how many were there already, and which rows were skipped and why (docs/import-export.md).

@@ -14,13 +14,28 @@ from remembrancer.domain.identity import Subject, shard_of
 from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.deps import Deps
-from remembrancer.services.embedders import EmbedderFailed, Vector
+from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
+from remembrancer.services.store import EventStore
 
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "vectors")
 BATCH = 64
+PATIENCE_SECONDS = 30.0
+"""How long the background waits for a batch."""
 CHORE_SECONDS = 30.0
 RETRY_SECONDS = 2.0
+ANY_TEXT = "memory"
+"""What every model can embed that can embed at all."""
+
+
+def kept_dimensions(store: EventStore, model: str) -> int | None:
+    """The length of the vectors that are kept of a model; None if there are none."""
+
+    def work(conn: Connection[Any]) -> int | None:
+        row = conn.execute(_SQL["dimensions"], {"model": model}).fetchone()
+        return None if row is None else int(row[0])
+
+    return store.database.run(work)
 
 
 class Vectors:
@@ -29,7 +44,8 @@ class Vectors:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._due = 0.0
-        self._failed = False
+        self._pause = RETRY_SECONDS
+        self._refused: set[bytes] = set()
         self._indexed = False
 
     def of_passage(self, text: str, *, timeout: float | None = None) -> Vector | None:
@@ -46,7 +62,7 @@ class Vectors:
             return embedder.embed_passages(texts, timeout=timeout)
         except EmbedderFailed as failed:
             log.warning("Memories are saved without a vector for now: %s", failed.reason)
-            self._failed, self._due = True, min(self._due, time.monotonic() + RETRY_SECONDS)
+            self._due = min(self._due, time.monotonic() + self._pause)
             return None
 
     def keep(self, texts: Sequence[tuple[Subject, str, Vector]]) -> None:
@@ -89,27 +105,51 @@ class Vectors:
     def pending(self, limit: int = BATCH) -> int:
         """Embed memories that have no vector of the model in use. Returns how many got one (D22).
 
+        A text that the model refuses, while it takes others, is left out until the next start.
+
         Raises:
             EmbedderFailed: the model is still away; nothing is lost, the next call tries again.
         """
         embedder = self._deps.embedder
         if embedder is None:
             return 0
-        at = {"tenant": self._deps.tenant, "model": embedder.model, "limit": limit}
+        at = {"tenant": self._deps.tenant, "model": embedder.model, "limit": limit, "refused": list(self._refused)}
 
-        def work(conn: Connection[Any]) -> int:
+        def adopt(conn: Connection[Any]) -> None:
             conn.execute(_SQL["adopt_memories"], at)
             conn.execute(_SQL["adopt_archive"], at)
-            found = conn.execute(_SQL["without_vector"], at).fetchall()
-            if not found:
-                return 0
-            vectors = embedder.embed_passages([row[4] for row in found], timeout=30.0)
-            self.keep([(Subject(row[2], row[3]), row[4], v) for row, v in zip(found, vectors, strict=True)])
-            conn.execute(_SQL["adopt_memories"], at)
-            conn.execute(_SQL["adopt_archive"], at)
-            return len(found)
 
-        return self._deps.store.database.run(work)
+        def missing(conn: Connection[Any]) -> list[Any]:
+            adopt(conn)
+            return conn.execute(_SQL["without_vector"], at).fetchall()
+
+        found = self._deps.store.database.run(missing)
+        vectors = self._of_all_that_can_be(embedder, [row[4] for row in found])
+        got = [(Subject(row[2], row[3]), row[4], v) for row, v in zip(found, vectors, strict=True) if v is not None]
+        if got:
+            self.keep(got)
+            self._deps.store.database.run(adopt)
+        return len(got)
+
+    def _of_all_that_can_be(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector | None]:
+        """The vectors of these texts, None for those that the model refuses. Where it fails on all of them together, it
+        is asked for one after the other; a text is to blame only if the model takes another one."""
+        if not texts:
+            return []
+        try:
+            return embedder.embed_passages(texts, timeout=PATIENCE_SECONDS)
+        except EmbedderFailed:
+            embedder.embed_passages([ANY_TEXT], timeout=PATIENCE_SECONDS)
+        vectors: list[Vector | None] = []
+        for text in texts:
+            try:
+                vectors += embedder.embed_passages([text], timeout=PATIENCE_SECONDS)
+            except EmbedderFailed as failed:
+                embedder.embed_passages([ANY_TEXT], timeout=PATIENCE_SECONDS)
+                log.warning("The model refuses the text of a memory, which no search will find: %s", failed.reason)
+                self._refused.add(digest(text))
+                vectors.append(None)
+        return vectors
 
     def index_archive(self) -> None:
         """Make sure that the archive has its HNSW index for the model in use (DESIGN 4)."""
@@ -118,19 +158,24 @@ class Vectors:
             at = {"model": embedder.model, "dimensions": embedder.dimensions}
             self._deps.store.database.run(lambda conn: conn.execute(_SQL["index_archive"], at))
 
+    def is_due(self) -> bool:
+        """Is it time for `chore`?"""
+        return time.monotonic() >= self._due
+
     def chore(self) -> None:
-        """Background work: make up for missing vectors, often after a failure, else now and then; index the archive.
+        """Background work: make up for missing vectors, soon after a failure, else now and then; index the archive.
 
         Raises:
-            EmbedderFailed: the model is away; the next chore tries again.
+            EmbedderFailed: the model is away; the next chore tries again, each time a little later.
         """
-        now = time.monotonic()
-        if now < self._due:
-            return
-        self._due = now + (CHORE_SECONDS if not self._failed else RETRY_SECONDS)
-        while self.pending():
-            pass
-        self._failed = False
+        try:
+            while self.pending():
+                pass
+        except EmbedderFailed:
+            self._due = time.monotonic() + self._pause
+            self._pause = min(CHORE_SECONDS, 2 * self._pause)
+            raise
+        self._due, self._pause = time.monotonic() + CHORE_SECONDS, RETRY_SECONDS
         if not self._indexed:
             self.index_archive()
             self._indexed = self._deps.embedder is None or self._deps.embedder.dimensions is not None

@@ -7,16 +7,20 @@ from typing import Annotated
 
 import typer
 
+from remembrancer.services.cli.arguments import option
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.verb import verb
 
 
-def doctor(here: Session) -> None:
+def doctor(
+    here: Session,
+    repair: Annotated[bool, option("--repair", help="Take up again what the projections had to leave.")] = False,
+) -> None:
     """Check this installation. Exit code 1 where something is not well."""
     from remembrancer.services.cli import show
 
     with here.open() as memory, here.screen.busy("Looking"):
-        report = memory.doctor()
+        report = memory.engine.doctor.repair() if repair else memory.doctor()
     here.show(report, lambda screen: show.doctor(screen, report))
     if not report.ok:
         raise typer.Exit(1)

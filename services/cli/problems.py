@@ -13,7 +13,7 @@ import typer
 
 from remembrancer.domain.errors import RemembrancerError
 from remembrancer.services.cli.options import Options
-from remembrancer.services.cli.process import INTERRUPTED
+from remembrancer.services.cli.process import INTERRUPTED, had_enough
 
 REPORT = "This is a mistake in Remembrancer. Please report it to the project, with what `--debug` shows."
 
@@ -34,7 +34,7 @@ def told(options: Options) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        raise
+        raise typer.Exit(had_enough()) from None
     except Exception as error:
         if hasattr(error, "exit_code"):  # typer's own ways to leave
             raise

@@ -21,17 +21,17 @@ def run(args: Sequence[str]) -> int:
     _be_quiet()
     _close_on_signals()
     try:
-        code = _call(args)
+        code = call(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # `remembrancer list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        return had_enough()
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
 
 
-def _call(args: Sequence[str]) -> int:
+def call(args: Sequence[str]) -> int:
+    """Run one command in this process as it is. Returns the exit code; every error has been told."""
     import typer
 
     from remembrancer.domain.errors import InvalidInput
@@ -58,6 +58,12 @@ def wants_json(args: Sequence[str]) -> bool:
     """Is --json among the options, whether or not the rest of the line can be understood?"""
     options = args[: args.index("--")] if "--" in args else args
     return "--json" in options
+
+
+def had_enough() -> int:
+    """The reader is gone, as in `remembrancer list | head`: what is left goes nowhere, and all is well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _speak_utf8() -> None:

@@ -37,9 +37,9 @@ def one_line(text: str) -> str:
     return shown(text).replace("\n", "\\n")
 
 
-def json_text(document: Any) -> str:
+def json_text(document: Any, *, indent: int | None = 2) -> str:
     """JSON that can be shown on a terminal: the same document, with escapes for what a terminal would obey."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=str)
     return "\n".join(_OBEYED.sub(lambda m: f"\\u{ord(m[0]):04x}", line) for line in text.split("\n"))
 
 

@@ -300,6 +300,9 @@ def imported(screen: Screen, answer: ImportAnswer) -> None:
 
 def doctor(screen: Screen, report: DoctorReport) -> None:
     """After `doctor`."""
+    if not report.checks:
+        screen.line("There is nothing to repair.")
+        return
     rows = []
     for check in report.checks:
         hint = f"\n{check.hint}" if check.hint and not check.ok else ""
@@ -318,23 +321,25 @@ def calibration(screen: Screen, measured: Calibration) -> None:
         Column("language"),
         Column("facts", number=True),
         Column("touching", number=True),
-        Column("found in 3", number=True),
+        Column("in first 3", number=True),
+        Column("and matched", number=True),
         Column("small talk", number=True),
-        Column("matched", number=True),
+        Column("that matches", number=True),
     )
     rows = [
-        (x.language, str(x.facts), str(x.touches), f"{x.found:.1%}", str(x.small_talk), f"{x.matched_small_talk:.1%}")
+        (x.language, str(x.facts), str(x.touches), f"{x.ranked:.1%}", f"{x.found:.1%}", str(x.small_talk),
+         f"{x.matched_small_talk:.1%}")
         for x in measured.languages
-    ]
-    total = ("all", *_sums(measured))
-    screen.table(columns, [*rows, total])
+    ]  # fmt: skip
+    screen.table(columns, [*rows, _all(measured)])
     if measured.shipped is None or abs(measured.shipped - measured.threshold) > 0.0005:
         screen.line(f"To use it: remembrancer policy set match_threshold={measured.threshold:.4f}")
 
 
-def _sums(measured: Calibration) -> Sequence[str]:
+def _all(measured: Calibration) -> Sequence[str]:
     by = measured.languages
-    return (
-        str(sum(x.facts for x in by)), str(sum(x.touches for x in by)), f"{measured.found:.1%}",
-        str(sum(x.small_talk for x in by)), f"{measured.matched_small_talk:.1%}",
-    )  # fmt: skip
+    facts, touches, talk = (
+        str(sum(counts)) for counts in zip(*((x.facts, x.touches, x.small_talk) for x in by), strict=True)
+    )
+    shares = f"{measured.ranked:.1%}", f"{measured.found:.1%}"
+    return "all", facts, touches, *shares, talk, f"{measured.matched_small_talk:.1%}"

@@ -20,7 +20,7 @@ from remembrancer.services.remembrancer import Remembrancer
 
 PERSONA, SERVER, PEOPLE = "mira", "treehouse", ("juno", "kai")
 MOCHI = "Juno's cat is named Mochi"
-OTHERS = ("Kai always plays the healer in Starfall", "Kai's old laptop was called Bruno")
+KNOWN = {-1: "Kai's first laptop was Bruno", 0: "Kai plays healer in Starfall"}
 PINNED = "Juno is afraid of spiders"
 
 
@@ -35,13 +35,13 @@ class Line(NamedTuple):
 
 
 SCRIPT = (
-    Line(1, "juno", "Mochi knocked over my tea!", 0, "Mira saves three memories; a person adds one and pins it"),
-    Line(2, "juno", "Starfall, anyone? No healer yet.", 1),
+    Line(1, "juno", "Mochi knocked over my tea!", 0, "Mira saves it in her reply"),
+    Line(2, "juno", "Kai, heal us in Starfall?", 1),
     Line(3, "kai", "That boss took us four tries!", 2),
     Line(4, "juno", "I finished the ice level.", 3),
     Line(5, "kai", "Who trades a golden shield?", 4),
-    Line(6, "juno", "The healer saved the round.", 5),
-    Line(7, "kai", "New maps are coming on Friday!", 6),
+    Line(6, "juno", "Starfall needs its healer.", 5),
+    Line(7, "kai", "New maps are coming on Friday!", 6, "nobody spoke of the laptop: it is the first to rest"),
     Line(14, "", "", 6, "a quiet week ages nothing"),
     Line(15, "kai", "We won the tournament!", 7, "the seventh unused day: it rests"),
     Line(17, "kai", "Juno, how is Mochi?", 0, "recalled into this reply, and back on the desk for the next"),
@@ -171,17 +171,22 @@ class Teller:
 
     def days(self) -> Iterator[Day]:
         """The script, day by day."""
+        for day, text in KNOWN.items():
+            self._clock.day = day
+            self._save(text, None)
+        pinned = self._memory.save(PERSONA, scope="server", subject=SERVER, text=PINNED)
+        self._memory.pin(pinned.memory.id)
         for line in SCRIPT:
             self._clock.day = line.day
             answer = self._reply(line.who, line.says) if line.says else None
-            if line.day == 1 and answer is not None:
-                self._remember(answer.turn)
-            day = self._seen(line, answer)
+            if answer is not None and line.day == 1:
+                self._save(MOCHI, answer.turn)
+            seen = self._seen(line, answer)
             on = f"day {line.day}: "
-            self._claim(day.unused_days == line.unused, f"{on}{line.unused} unused days, not {day.unused_days}")
-            self._claim((day.state == "resting") == (line.unused >= 7), f"{on}Mochi is {day.state}")
-            self._claim((MOCHI in day.recalled) == (line.day == RECALLED_ON), f"{on}recalled {day.recalled}")
-            yield day
+            self._claim(seen.unused_days == line.unused, f"{on}{line.unused} unused days, not {seen.unused_days}")
+            self._claim((seen.state == "resting") == (line.unused >= 7), f"{on}Mochi is {seen.state}")
+            self._claim((MOCHI in seen.recalled) == (line.day == RECALLED_ON), f"{on}recalled {seen.recalled}")
+            yield seen
 
     def full(self) -> Full:
         """A list with room for no more than it holds: the first save makes room, the second finds none."""
@@ -212,13 +217,7 @@ class Teller:
             refusal_notice=" ".join(n["text"] for n in notices),
         )
 
-    def _remember(self, turn: str) -> None:
-        for text in (*OTHERS, MOCHI):
-            self._save(text, turn)
-        pinned = self._memory.save(PERSONA, scope="server", subject=SERVER, text=PINNED)
-        self._memory.pin(pinned.memory.id)
-
-    def _save(self, text: str, turn: str) -> SaveAnswer:
+    def _save(self, text: str, turn: str | None) -> SaveAnswer:
         return self._memory.save(PERSONA, scope="server", subject=SERVER, text=text, actor="persona", turn=turn)
 
     def _reply(self, who: str, says: str) -> ReplyAnswer:

@@ -30,7 +30,7 @@ class View:
 
     def opening(self, model: str) -> None:
         """What is going to be seen."""
-        self._screen.heading("Three weeks with Mira", f"a real store, the model {model}, and a clock that we turn")
+        self._screen.heading("Three weeks with Mira", f"on a real store, with the model {model}")
         self._screen.line("What no message touches for 7 chat days rests: kept and searched, not sent.")
         self._screen.line("")
 

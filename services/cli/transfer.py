@@ -29,9 +29,9 @@ def import_(
 
     text = read_file(file)
     whole = tomori_file(text)
-    rows = [] if whole is not None else list(json_lines(text, file))
     if whole is None and (persona is not None or subject is not None):
         raise InvalidInput("Our own files say whose memories they are.", hint="Leave --persona and --subject out.")
+    rows = [] if whole is not None else list(json_lines(text, file))
     with here.open() as memory, here.screen.progress("Importing") as progress:
         if whole is not None:
             answer = memory.import_tomori(whole, persona=persona, subject=subject, progress=progress)
@@ -84,7 +84,9 @@ def _write_file(here: Session, output: Path, rows: Iterable[dict[str, Any]]) -> 
 
 
 def _json_line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+    from remembrancer.services.cli.screen import json_text
+
+    return json_text(row, indent=None) + "\n"
 
 
 def read_file(name: str) -> str:

@@ -17,6 +17,7 @@ FROM remembrancer.memory m
 JOIN remembrancer.list l ON l.generation = m.generation AND l.shard = m.shard AND l.list = m.list
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
   AND l.tenant = %(tenant)s AND (m.embedding IS NULL OR m.model < %(model)s OR m.model > %(model)s)
+  AND sha256(convert_to(m.text, 'UTF8')) <> ALL (%(refused)s::bytea[])
 LIMIT %(limit)s
 
 -- name: adopt_memories
@@ -39,6 +40,13 @@ WHERE a.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND e.shard = a.shard AND e.tenant = a.tenant AND e.subject = a.subject
   AND e.kind = CASE WHEN a.scope = 'server' THEN 'server' ELSE 'user' END
   AND e.digest = sha256(convert_to(a.text, 'UTF8')) AND e.model = %(model)s
+
+-- name: dimensions
+-- The length of the vectors that are kept of a model.
+SELECT vector_dims(m.embedding) FROM remembrancer.memory m
+WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+  AND m.model = %(model)s
+LIMIT 1
 
 -- name: index_archive
 SELECT remembrancer.index_archive_v1(%(model)s, %(dimensions)s)

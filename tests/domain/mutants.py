@@ -164,12 +164,12 @@ MUTANTS = [
     ),
     Mutant(
         "evicts the expired last", "eviction.py",
-        '(state != "expired", m.last', '(state == "expired", m.last',
+        "        if m.expired(today):", "        if False:",
         "test_eviction.py",
     ),
     Mutant(
         "evicts the newer of equals", "eviction.py",
-        "_NEVER, m.created_at, m.id, m)", "_NEVER, -m.created_at.timestamp(), m.id, m)",
+        "or _NEVER, m.created_at, m.id)", "or _NEVER, -m.created_at.timestamp(), m.id)",
         "test_eviction.py",
     ),
     Mutant(
@@ -179,7 +179,7 @@ MUTANTS = [
     ),
     Mutant(
         "evicts the active", "eviction.py",
-        '        if state != "active"\n', "",
+        'if m.state(days, policy, today) == "resting":', "if True:",
         "test_eviction.py",
     ),
     Mutant(

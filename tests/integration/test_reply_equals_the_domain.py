@@ -1,8 +1,9 @@
 """What SQL chooses is what the domain chooses, whatever the tables have seen of the events so far.
 
-Random histories of three lists are written as events, with late days, hidden memories in both forms, and pins, clears and
-deletions in between; now and then the projector takes some of it. Then a reply is read three times: as the tables are,
-after some more of it, and after all of it. All three, and the domain's own functions over the folded events, must agree.
+Random histories of three lists are written as events, with late days, hidden memories in both forms, and pins, clears
+and deletions in between; now and then the projector takes some of it. Then a reply is read three times: as the tables
+are, after some more of it, and after all of it. All three, and the domain's own functions over the folded events, must
+agree.
 """
 
 from __future__ import annotations

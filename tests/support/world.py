@@ -92,11 +92,13 @@ class World:
         return answer.memory.id
 
     def saving(self, text: str, **how: Any) -> SaveAnswer:
-        """The answer to a save by the persona for the server, unless said otherwise."""
+        """The answer to a save by the persona for the server, unless said otherwise. It takes a second."""
         how = {"scope": "server", "actor": "persona"} | how
         how.setdefault("subject", SERVER if how["scope"] == "server" else USER)
         persona = how.pop("persona", PERSONA)
-        return self.memory.save(persona, text=text, **how)
+        answer = self.memory.save(persona, text=text, **how)
+        self.later(seconds=1)
+        return answer
 
     def say(self, message: str = SMALL_TALK, **how: Any) -> ReplyAnswer:
         """Juno says something to Mira in the tea house, unless said otherwise."""
