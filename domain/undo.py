@@ -39,6 +39,8 @@ def _done(events: Sequence[e.Recorded]) -> _Done:
         ev = r.event
         if isinstance(ev, e.TurnRolledBack):
             done = _Done()
+        if isinstance(ev, e.MemoriesMatched):
+            done.used |= {m.memory for m in ev.matches}
         if ev.actor == "person":
             continue
         match ev:
@@ -49,8 +51,6 @@ def _done(events: Sequence[e.Recorded]) -> _Done:
                 done.used.add(ev.memory)
             case e.MemoryAffirmed():
                 done.used.add(ev.memory)
-            case e.MemoriesMatched():
-                done.used |= {m.memory for m in ev.matches}
             case e.MemoryEvicted() | e.MemoryDeleted():
                 done.forgotten.add(ev.memory)
     return done
@@ -95,6 +95,8 @@ def roll_back(
         same = texts.get(gone.memory.folded)
         if same is None:
             restored.append(k)
+            if k in done.edited and gone.memory.changed_by == turn:
+                reverted.append(k)
         else:
             kept.append((k, f"the list says the same again in {same}"))
     unmatched: dict[UUID, date] = {}
