@@ -28,7 +28,7 @@ from remembrancer.services.store.batch import Appended, Batch, Decision
 from remembrancer.services.store.errors import KeyGone, VersionConflict, reused
 from remembrancer.services.store.folds import Fold, Loaded
 from remembrancer.services.store.library import Factory, Pending
-from remembrancer.services.store.pool import Connection, Database
+from remembrancer.services.store.pool import Connection, Database, ask
 from remembrancer.services.store.reading import Reading
 from remembrancer.services.store.request import Request
 
@@ -188,10 +188,10 @@ class EventStore(Reading, Application[UUID]):
 
     def _find(self, connection: Connection, request: Request) -> Appended | None:
         values = (request.home, request.tenant, request.key)
-        found = connection.execute(sql.FIND_REQUEST, values, prepare=True, binary=True).fetchone()
-        if found is None:
+        found = ask(connection, sql.FIND_REQUEST, values)
+        if not found:
             return None
-        verb, fingerprint, sealed, positions, versions, times = found
+        verb, fingerprint, sealed, positions, versions, times = found[0]
         refs = blobs.refs_of(sealed)
         key = self.keys.for_reading(connection, [refs] if refs else []).get(refs)
         comparable = key is not None or not refs
