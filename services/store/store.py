@@ -129,10 +129,13 @@ class EventStore(Reading, Application[UUID]):
             RequestReused: the id came before with another verb or body (D19).
             Unavailable: the database is stopped, full or read-only.
         """
+        now = now or self.clock()
+        if now.tzinfo is None:
+            raise ValueError("a moment without a time zone says nothing")
         key = self.keys.for_writing(request.tenant, request.owners) if request.owners else None
         events = [event for batch in batches for event in self._pending(request.tenant, batch)]
         keys = sorted({ref for held in (key, *(e.key for e in events)) if held for ref in held.refs})
-        call = Call(now or self.clock(), request.row(key, answer), keys)
+        call = Call(now, request.row(key, answer), keys)
         try:
             self.save(*events, call=call)
         except KeyGone:
