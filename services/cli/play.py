@@ -215,7 +215,7 @@ class _Player:
 
 
 _TITLES = ("#", "date", "turns", "saved", "desk", "drawer", "recalled", "evicted", "refused", "tokens")
-_WIDTHS = (5, 10, 5, 5, 4, 6, 8, 7, 7, 6)
+_WIDTHS = (3, 10, 5, 5, 4, 6, 8, 7, 7, 6)
 
 
 def _line(values: Sequence[str]) -> str:
@@ -223,7 +223,7 @@ def _line(values: Sequence[str]) -> str:
 
 
 def _values(x: Counts) -> Sequence[str]:
-    who = (str(x.number), f"{x.at:%Y-%m-%d}") if isinstance(x, PlayedSession) else ("total", "")
+    who = (str(x.number), f"{x.at:%Y-%m-%d}") if isinstance(x, PlayedSession) else ("", "total")
     now = (str(x.desk), str(x.drawer)) if isinstance(x, PlayedSession) else ("", "")
     counts = (str(n) for n in (x.recalled, x.evicted, x.refused))
     return (*who, str(x.turns), str(x.saved), *now, *counts, f"{x.tokens_a_reply:.0f}")

@@ -193,29 +193,29 @@ class Teller:
         self._clock.day = FULL_DAY
         (now,) = self._memory.list(PERSONA, scope="server", subject=SERVER).lists
         self._memory.set_policy(list_capacity=now.count)
-        says, new = MAKES_ROOM
-        saved = self._save(new, self._reply("juno", says).turn)
-        self._claim(len(saved.forgotten) == 1, f"one memory makes room, not {len(saved.forgotten)}")
-        says, none = FINDS_NONE
-        turn = self._reply("kai", says).turn
-        try:
-            self._save(none, turn)
-        except ListFull as refused:
-            refusal, notices = str(refused), refused.details.get("notices", [])
-        else:
-            refusal, notices = "", []
-            self._claim(False, "a list without room refuses")
+        made = self._save_or_refuse(*MAKES_ROOM, who="juno")
+        none = self._save_or_refuse(*FINDS_NONE, who="kai")
         self._memory.set_policy(list_capacity=None)
+        self._claim(isinstance(made, SaveAnswer) and len(made.forgotten) == 1, f"one memory makes room, not: {made}")
+        self._claim(isinstance(none, ListFull), f"a list without room refuses, not: {none}")
+        forgotten = made.forgotten if isinstance(made, SaveAnswer) else []
         return Full(
             capacity=now.count,
-            saved=new,
-            forgotten=", ".join(f.memory.text for f in saved.forgotten),
-            reason=", ".join(f.reason for f in saved.forgotten),
-            notice=" ".join(n.text for n in saved.notices),
-            refused=none,
-            refusal=refusal,
-            refusal_notice=" ".join(n["text"] for n in notices),
+            saved=MAKES_ROOM[1],
+            forgotten=", ".join(f.memory.text for f in forgotten),
+            reason=", ".join(f.reason for f in forgotten),
+            notice=_notices(made),
+            refused=FINDS_NONE[1],
+            refusal=str(none) if isinstance(none, ListFull) else "",
+            refusal_notice=_notices(none),
         )
+
+    def _save_or_refuse(self, says: str, text: str, *, who: str) -> SaveAnswer | ListFull:
+        turn = self._reply(who, says).turn
+        try:
+            return self._save(text, turn)
+        except ListFull as refused:
+            return refused
 
     def _save(self, text: str, turn: str | None) -> SaveAnswer:
         return self._memory.save(PERSONA, scope="server", subject=SERVER, text=text, actor="persona", turn=turn)
@@ -247,3 +247,9 @@ class Teller:
     def _claim(self, holds: bool, what: str) -> None:
         if not holds:
             self.broken.append(what)
+
+
+def _notices(came_of: SaveAnswer | ListFull) -> str:
+    if isinstance(came_of, SaveAnswer):
+        return " ".join(n.text for n in came_of.notices)
+    return " ".join(n["text"] for n in came_of.details.get("notices", []))

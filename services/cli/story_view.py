@@ -17,7 +17,8 @@ from remembrancer.services.cli.story import MOCHI, Day, Full, Story
 
 PAUSE = 0.4
 """Seconds between two days, for people who watch."""
-WIDEST = 100
+ROOMY, WIDEST = 80, 100
+"""Columns from which on every memory of the story fits into one line; columns that are used at most."""
 
 
 class View:
@@ -45,7 +46,11 @@ class View:
         row.add_column(no_wrap=True)
         row.add_column(ratio=1)
         row.add_column(no_wrap=True)
-        row.add_row(Text(f"day {day.day:>2}  {day.date:%a %d %b} ", "bold"), Text(shown(said)), _gauge(day))
+        row.add_row(
+            Text(f"day {day.day:>2}  {day.date:%a} {day.date.day:>2} {day.date:%b} ", "bold"),
+            Text(shown(said)),
+            _gauge(day),
+        )
         self._fit(row)
         if day.what:
             self._screen.line(Text(f"        {day.what}", "italic cyan"))
@@ -55,7 +60,9 @@ class View:
             both = Table.grid(padding=(0, 1), expand=True)
             both.add_column(ratio=1)
             both.add_column(ratio=1)
-            both.add_row(_panel("Desk: sent with every reply", day.desk), _panel("Drawer: resting", day.drawer))
+            rows = max(len(day.desk), len(day.drawer)) if self._screen.console.width >= ROOMY else None
+            desk = _panel("Desk: sent with every reply", day.desk, rows)
+            both.add_row(desk, _panel("Drawer: resting", day.drawer, rows))
             self._fit(both)
 
     def full(self, full: Full) -> None:
@@ -107,7 +114,7 @@ def _gauge(day: Day) -> Text:
     )
 
 
-def _panel(title: str, memories: Sequence[MemoryView]) -> Panel:
+def _panel(title: str, memories: Sequence[MemoryView], lines: int | None) -> Panel:
     rows = Table.grid(padding=(0, 1), expand=True)
     rows.add_column(ratio=1)
     rows.add_column(no_wrap=True, justify="right")
@@ -116,7 +123,10 @@ def _panel(title: str, memories: Sequence[MemoryView]) -> Panel:
         text = Text(shown(m.text), "bold" if m.text == MOCHI else "")
         rows.add_row(text, Text("pinned" if m.pinned else str(m.unused_days), style))
     inside = rows if memories else Text("empty", "dim")
-    return Panel(inside, title=title, title_align="left", box=ROUNDED, border_style="dim")
+    height = None if lines is None else lines + 2
+    return Panel(
+        inside, title=Text(title, "not dim"), title_align="left", box=ROUNDED, border_style="dim", height=height
+    )
 
 
 def _texts(memories: Sequence[MemoryView]) -> str:

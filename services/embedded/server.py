@@ -38,6 +38,8 @@ STARTS = 3  # a start that ends without a word was killed, and is tried again
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS, the closing zero included.
 SOCKET_BYTES = 107 if sys.platform == "linux" else 103
 TEMPORARY = "remembrancer-"
+# What impatient clients are told, and what the other processes of a killed server say.
+NO_REASON = "the database system is|unexpected postmaster exit"
 # The wheel's libraries are found by their relative path; some systems keep zlib where only LD_LIBRARY_PATH says.
 PASSED_ON = ("PATH", "LD_LIBRARY_PATH")
 
@@ -310,7 +312,7 @@ def _complaint(log: Path, since: str = "") -> str | None:
     lines = (text.rpartition(since)[2] if since else text).splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         error = re.search(r"\b(error while|error:|ERROR:|FATAL:|PANIC:|sh:) .*", line)
-        if error and "the database system is" not in line:  # which is what impatient clients are told
+        if error and not re.search(NO_REASON, line):
             advice = re.search(r"(DETAIL|HINT): .*", following)
             return f"{error[0].rstrip('.')}.{' ' + advice[0] if advice else ''}"
     return None

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from struct import Struct
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,11 +16,12 @@ from remembrancer.services.store import sql
 from remembrancer.services.store.arrays import Byteas, Int2s, Int4s, Int8s, Texts, Uuids
 from remembrancer.services.store.errors import KeyGone, VersionConflict
 from remembrancer.services.store.keys import KeyRef, columns
-from remembrancer.services.store.pool import Connection
+from remembrancer.services.store.pool import Connection, ask, moment
 
 ASSIGN = -1
 """As version of an event: whatever is the next one of its stream."""
 _POSITION = (1 << 48) - 1
+_DONE = Struct("!qqq")
 _NO_KEY = (None,) * 5
 _NO_REQUEST = (None,) * 6
 
@@ -90,8 +92,7 @@ def _append_one(connection: Connection, event: Placed, call: Call) -> Outcome:
     shard, *rest = event
     (key,) = call.keys or (_NO_KEY,)
     values = (call.now, shard, *(call.request or _NO_REQUEST), *rest, *key)
-    position, version, time = _ask(connection, sql.APPEND_ONE, values)
-    return Outcome([shard], [position], [version], [time])
+    return _write(connection, sql.APPEND_ONE, values)
 
 
 def _append_many(connection: Connection, events: Sequence[Placed], call: Call) -> Outcome:
@@ -104,16 +105,18 @@ def _append_many(connection: Connection, events: Sequence[Placed], call: Call) -
         *(Int2s([place[shard] for shard in shards]), Uuids(streams), Int8s(versions), Texts(types), Byteas(states)),
         *columns(call.keys),
     )
-    packed, given, times = _ask(connection, sql.APPEND, values)
-    return Outcome(*unpacked(packed), given, times)
+    return _write(connection, sql.APPEND, values)
 
 
-def _ask(connection: Connection, statement: bytes, values: Sequence[Any]) -> tuple[Any, ...]:
-    """One row, by a cursor that the connection keeps: a new one forgets how to convert values, which costs 18 µs."""
-    kept = connection.__dict__
-    cursor = kept.get("append_cursor") or kept.setdefault("append_cursor", connection.cursor())
-    row: tuple[Any, ...] = cursor.execute(statement, values, prepare=True, binary=True).fetchone()
-    return row
+def _write(connection: Connection, statement: bytes, values: Sequence[Any]) -> Outcome:
+    ((done,),) = ask(connection, statement, values)
+    shards, positions, versions, times = [], [], [], []
+    for position, version, time in _DONE.iter_unpack(done):
+        shards.append(position >> 48)
+        positions.append(position & _POSITION)
+        versions.append(version)
+        times.append(moment(time))
+    return Outcome(shards, positions, versions, times)
 
 
 def unpacked(positions: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -25,7 +25,7 @@ from remembrancer.domain.identity import Subject, shard_of
 from remembrancer.services.store import sql
 from remembrancer.services.store.arrays import Int2s, Int4s, Texts
 from remembrancer.services.store.errors import Tampered
-from remembrancer.services.store.pool import Connection, Database
+from remembrancer.services.store.pool import Connection, Database, ask
 
 _NONCE = 12
 
@@ -137,7 +137,7 @@ class SubjectKeys:
         if not groups:
             return {}
         refs = columns({ref for group in groups for ref in group})
-        rows = connection.execute(sql.READ_KEYS, refs, prepare=True, binary=True)
+        rows = ask(connection, sql.READ_KEYS, refs)
         raw = {KeyRef(*row[:5]): row[5] for row in rows}
         return {g: key_of(g, tuple(raw[r] for r in g)) for g in groups if all(r in raw for r in g)}
 
@@ -166,8 +166,7 @@ class SubjectKeys:
 
         def work(connection: Connection) -> tuple[KeyRef, bytes]:
             while True:
-                found = connection.execute(sql.CURRENT_KEY, (shard, tenant, *subject), binary=True).fetchone()
-                generation, key = found or (0, None)
+                ((generation, key),) = ask(connection, sql.CURRENT_KEY, (shard, tenant, *subject)) or [(0, None)]
                 if key is not None:
                     return KeyRef(shard, tenant, *subject, generation), key
                 fresh = AESGCM.generate_key(256)

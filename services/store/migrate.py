@@ -1,7 +1,7 @@
 """Brings a database to the present schema: once, under a lock, whole or not at all.
 
 A runner of our own, since it is one transaction: PostgreSQL's DDL is transactional, so a process that is killed
-leaves neither half a schema nor a lock behind (`docs/decisions/shard-heads.md`).
+leaves neither half a schema nor a lock behind (see `docs/decisions/shard-heads.md`).
 """
 
 from __future__ import annotations

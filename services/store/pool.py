@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -146,6 +146,17 @@ def connected(url: str) -> Iterator[Connection]:
         ) from error
     with connection:
         yield connection
+
+
+def ask(connection: Connection, statement: bytes, values: Sequence[Any] = ()) -> list[Any]:
+    """All rows of a prepared statement, by a cursor that the connection keeps.
+
+    A new cursor has forgotten how to convert values, which costs 18 µs.
+    """
+    kept = connection.__dict__
+    cursor = kept.get("our_cursor") or kept.setdefault("our_cursor", connection.cursor())
+    rows: list[Any] = cursor.execute(statement, values, prepare=True, binary=True).fetchall()
+    return rows
 
 
 def is_lost(error: BaseException) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
 
 from remembrancer.domain.events import Recorded
 from remembrancer.domain.identity import shard_of_id
 from remembrancer.services.store import mapper, snapshots, sql
+from remembrancer.services.store.arrays import Int2s, Int8s, Uuids
 from remembrancer.services.store.folds import Fold, FoldCache, Loaded, Remembered
 from remembrancer.services.store.keys import KeyRef, SubjectKeys, columns
 from remembrancer.services.store.mapper import Row
-from remembrancer.services.store.pool import Connection, Database
+from remembrancer.services.store.pool import Connection, Database, ask
 
 S = TypeVar("S")
 
@@ -57,13 +59,13 @@ class Reading:
         """The events after what is known of each stream; nothing at all if a key of what is known is gone."""
         keys: set[KeyRef] = set().union(*(one.keys for one in known.values()))
         versions = [known[stream].version if stream in known else 0 for stream in streams]
-        values = ([shard_of_id(stream) for stream in streams], streams, versions, *columns(sorted(keys)))
         tails: list[list[Row]] = [[] for _ in streams]
-        for n, gone, *row in connection.execute(sql.LOAD, values, prepare=True, binary=True):
-            if gone:
+        for n, *row in ask(connection, sql.LOAD, (*columns(sorted(keys)), *_after(streams, versions))):
+            if n is None:
                 return None
-            if row[0] is not None:
-                tails[n - 1].append((row[0], row[1], row[2], row[3], row[4], row[5], row[6]))
+            tails[n - 1].append(tuple(row))
+        for tail in tails:
+            tail.sort(key=itemgetter(3))
         return tails
 
     def _advance(
@@ -96,12 +98,12 @@ class Reading:
 
     def select_streams(self, connection: Connection, streams: Sequence[tuple[UUID, int]]) -> list[Row]:
         """The rows behind `read`, in the caller's transaction; for `decode`."""
-        values = ([shard_of_id(s) for s, _ in streams], [s for s, _ in streams], [version for _, version in streams])
-        return _rows(connection, sql.READ_STREAMS, values)
+        after = _after([stream for stream, _ in streams], [version for _, version in streams])
+        return ask(connection, sql.READ_STREAMS, after)
 
     def select_shards(self, connection: Connection, positions: Mapping[int, int], limit: int) -> list[Row]:
         """The rows behind `read_shards`, in the caller's transaction; for `decode`."""
-        return _rows(connection, sql.READ_SHARDS, (list(positions), list(positions.values()), limit))
+        return ask(connection, sql.READ_SHARDS, (Int2s(list(positions)), Int8s(list(positions.values())), limit))
 
     def decode(self, rows: Sequence[Row], connection: Connection | None = None) -> list[Recorded]:
         """Returns the events of these rows. A text whose key is gone reads `ERASED`.
@@ -120,9 +122,9 @@ class Reading:
 
     def heads(self) -> dict[int, int]:
         """Returns the last position of each shard that has an event."""
-        return self.database.run(lambda c: {row[0]: row[1] for row in c.execute(sql.HEADS, binary=True)})
+        return dict(self.database.run(lambda connection: ask(connection, sql.HEADS)))
 
 
-def _rows(connection: Connection, statement: bytes, values: Sequence[Any]) -> list[Row]:
-    rows: list[Any] = connection.execute(statement, values, prepare=True, binary=True).fetchall()
-    return rows
+def _after(streams: Sequence[UUID], versions: Sequence[int]) -> tuple[Int2s, Uuids, Int8s]:
+    """Streams and versions as three arrays, as the statements take them."""
+    return Int2s([shard_of_id(stream) for stream in streams]), Uuids(streams), Int8s(versions)

@@ -21,7 +21,7 @@ from remembrancer.domain.identity import shard_of_id
 from remembrancer.services.store import sql
 from remembrancer.services.store.append import Call, Outcome, Placed, append
 from remembrancer.services.store.mapper import Row
-from remembrancer.services.store.pool import Connection, Database
+from remembrancer.services.store.pool import Connection, Database, ask
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,6 @@ class StoredRow(StoredEvent):
     """A stored event together with where and when it was recorded."""
 
     row: Row
-
-
-def _rest(event: StoredEvent) -> tuple[int, str, bytes]:
-    return event.originator_version, event.topic, event.state
 
 
 class ShardRecorder(ProcessRecorder):
@@ -62,9 +58,10 @@ class ShardRecorder(ProcessRecorder):
             KeyGone: a subject was erased.
         """
         call = call or Call(datetime.now(UTC))
+        events: Sequence[Any] = stored_events  # to the library, the id of a stream may be a text
         placed = [
-            Placed(self.shard_of(cast("UUID", e.originator_id)), cast("UUID", e.originator_id), *_rest(e))
-            for e in stored_events
+            Placed(self.shard_of(e.originator_id), e.originator_id, e.originator_version, e.topic, e.state)
+            for e in events
         ]
 
         def work(connection: Connection) -> Outcome | None:
@@ -134,7 +131,7 @@ class ShardRecorder(ProcessRecorder):
             raise IntegrityError(f"{tracking.application_name} has come to {tracking.notification_id} before")
 
     def _rows(self, statement: bytes, values: Sequence[Any]) -> list[Any]:
-        return self._database.run(lambda c: c.execute(statement, values, prepare=True, binary=True).fetchall())
+        return self._database.run(lambda connection: ask(connection, statement, values))
 
     def _number(self, statement: bytes, values: Sequence[Any]) -> int | None:
         rows = self._rows(statement, values)

@@ -11,9 +11,10 @@ import psycopg
 
 from remembrancer.domain.identity import shard_of_id
 from remembrancer.services.store import blobs, sql
+from remembrancer.services.store.arrays import Int2s, Texts, Uuids
 from remembrancer.services.store.folds import Fold, Remembered
 from remembrancer.services.store.keys import SubjectKeys
-from remembrancer.services.store.pool import Connection
+from remembrancer.services.store.pool import Connection, ask
 
 AFTER = 200
 """So many events after the last snapshot, a new one is taken."""
@@ -26,8 +27,8 @@ def read(
     folds = {stream: fold for stream, fold in wanted if fold.decode is not None}
     if not folds:
         return {}
-    values = ([shard_of_id(s) for s in folds], list(folds), [fold.name for fold in folds.values()])
-    rows = connection.execute(sql.READ_SNAPSHOTS, values, prepare=True, binary=True).fetchall()
+    values = (Int2s([shard_of_id(s) for s in folds]), Uuids(list(folds)), Texts([fold.name for fold in folds.values()]))
+    rows = ask(connection, sql.READ_SNAPSHOTS, values)
     standing = keys.for_reading(connection, filter(None, (blobs.refs_of(blob) for _, _, blob in rows)))
     found = {}
     for stream, version, blob in rows:

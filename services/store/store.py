@@ -28,7 +28,7 @@ from remembrancer.services.store.batch import Appended, Batch, Decision
 from remembrancer.services.store.errors import KeyGone, VersionConflict, reused
 from remembrancer.services.store.folds import Fold, Loaded
 from remembrancer.services.store.library import Factory, Pending
-from remembrancer.services.store.pool import Connection, Database
+from remembrancer.services.store.pool import Connection, Database, ask
 from remembrancer.services.store.reading import Reading
 from remembrancer.services.store.request import Request
 
@@ -129,10 +129,13 @@ class EventStore(Reading, Application[UUID]):
             RequestReused: the id came before with another verb or body (D19).
             Unavailable: the database is stopped, full or read-only.
         """
+        now = now or self.clock()
+        if now.tzinfo is None:
+            raise ValueError("a moment without a time zone says nothing")
         key = self.keys.for_writing(request.tenant, request.owners) if request.owners else None
         events = [event for batch in batches for event in self._pending(request.tenant, batch)]
         keys = sorted({ref for held in (key, *(e.key for e in events)) if held for ref in held.refs})
-        call = Call(now or self.clock(), request.row(key, answer), keys)
+        call = Call(now, request.row(key, answer), keys)
         try:
             self.save(*events, call=call)
         except KeyGone:
@@ -188,10 +191,10 @@ class EventStore(Reading, Application[UUID]):
 
     def _find(self, connection: Connection, request: Request) -> Appended | None:
         values = (request.home, request.tenant, request.key)
-        found = connection.execute(sql.FIND_REQUEST, values, prepare=True, binary=True).fetchone()
-        if found is None:
+        found = ask(connection, sql.FIND_REQUEST, values)
+        if not found:
             return None
-        verb, fingerprint, sealed, positions, versions, times = found
+        verb, fingerprint, sealed, positions, versions, times = found[0]
         refs = blobs.refs_of(sealed)
         key = self.keys.for_reading(connection, [refs] if refs else []).get(refs)
         comparable = key is not None or not refs

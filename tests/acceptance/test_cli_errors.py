@@ -128,7 +128,10 @@ def test_a_text_that_is_too_long_is_refused_with_both_numbers(remembrancer: Comm
 
 def test_what_is_no_text_is_told_as_such(remembrancer: CommandLine) -> None:
     assert "NUL" in problem(remembrancer, "save", "mira", "-", *WHERE, typed="a\0b", code=2)["detail"]
-    assert "not UTF-8: byte 1 is 0xff" in problem(remembrancer, "save", "mira", "-", *WHERE, typed=b"a\xff", code=2)["detail"]
+    assert (
+        "not UTF-8: byte 1 is 0xff"
+        in problem(remembrancer, "save", "mira", "-", *WHERE, typed=b"a\xff", code=2)["detail"]
+    )
     assert "surrogate" in problem(remembrancer, "save", "mira", os.fsdecode(b"a\xff"), *WHERE, code=2)["detail"]
     assert remembrancer.json("list")["lists"] == []
 
@@ -139,7 +142,12 @@ def test_what_never_was_is_not_found_and_near_names_are_named(remembrancer: Comm
     found = problem(remembrancer, "list", "mirra", code=1)
     assert (found["status"], found["rule"], found["near"]) == (404, "D31", ["mira"])
     assert found["hint"] == "Did you mean mira?"
-    for words in (["delete", NOBODY], ["pin", "00000000"], ["history", "--turn", "never"], ["history", "--memory", NOBODY]):
+    for words in (
+        ["delete", NOBODY],
+        ["pin", "00000000"],
+        ["history", "--turn", "never"],
+        ["history", "--memory", NOBODY],
+    ):
         assert problem(remembrancer, *words, code=1)["type"] == "not-found"
 
 

@@ -1,4 +1,4 @@
-"""What a person sees: colours and tables on a terminal, plain lines in a pipe, and nothing that a terminal would obey."""
+"""What a person sees: colours and tables on a terminal, plain lines in a pipe, and nothing it would obey."""
 
 from __future__ import annotations
 

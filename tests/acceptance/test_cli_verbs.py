@@ -45,7 +45,7 @@ def texts(remembrancer: CommandLine, *which: str) -> list[str]:
     return [m["text"] for one in remembrancer.json("list", *which)["lists"] for m in one["memories"]]
 
 
-# -- save ---------------------------------------------------------------------------------------------------------------
+# -- save -------------------------------------------------------------------------------------------------------------
 
 
 def test_save_answers_with_the_memory_as_every_face_shows_it(remembrancer: CommandLine) -> None:
@@ -107,7 +107,7 @@ def test_a_full_list_names_what_would_be_forgotten_and_makes_room_when_told_to(s
     assert f"forgotten: {old['id'][:8]} \u201c{MOCHI}\u201d: its date 2020-01-01 has passed" in said.out
 
 
-# -- edit, delete, pin, unpin ---------------------------------------------------------------------------------------------
+# -- edit, delete, pin, unpin -----------------------------------------------------------------------------------------
 
 
 def test_edit_changes_what_is_named_and_leaves_the_rest(remembrancer: CommandLine) -> None:
@@ -138,7 +138,7 @@ def test_pin_and_unpin_by_the_first_digits_of_the_id(remembrancer: CommandLine) 
     assert not remembrancer.json("unpin", memory["id"][:13])["memory"]["pinned"]
 
 
-# -- list ---------------------------------------------------------------------------------------------------------------
+# -- list -------------------------------------------------------------------------------------------------------------
 
 
 def test_list_prints_state_counter_text_and_id_on_one_line_each(remembrancer: CommandLine) -> None:
@@ -185,7 +185,7 @@ def test_tenants_do_not_see_each_other(remembrancer: CommandLine) -> None:
     assert remembrancer.json("list", "--tenant", "other")["lists"] == []
 
 
-# -- clear --------------------------------------------------------------------------------------------------------------
+# -- clear ------------------------------------------------------------------------------------------------------------
 
 
 def test_clear_takes_the_unpinned_then_in_a_second_step_the_pinned(remembrancer: CommandLine) -> None:
@@ -207,7 +207,7 @@ def test_clear_does_nothing_where_nobody_can_be_asked(remembrancer: CommandLine)
     assert texts(remembrancer, "mira") == [MOCHI]
 
 
-# -- reply and history ----------------------------------------------------------------------------------------------------
+# -- reply and history ------------------------------------------------------------------------------------------------
 
 
 def test_reply_shows_matches_with_scores_the_desk_and_both_blocks(searching: CommandLine) -> None:
@@ -270,7 +270,7 @@ def test_history_goes_on_page_by_page(remembrancer: CommandLine) -> None:
     assert f"more: --after {page['next']}" in remembrancer("history", "mira", "--limit", "2").out
 
 
-# -- settings -----------------------------------------------------------------------------------------------------------
+# -- settings ---------------------------------------------------------------------------------------------------------
 
 
 def test_settings_of_a_persona_a_person_and_a_server_are_set_and_shown(remembrancer: CommandLine) -> None:
@@ -298,7 +298,7 @@ def test_the_policy_is_shown_set_and_taken_back(remembrancer: CommandLine) -> No
     assert "Counted days at which a memory rests (T5)." in remembrancer("policy", "show").out
 
 
-# -- import and export ----------------------------------------------------------------------------------------------------
+# -- import and export ------------------------------------------------------------------------------------------------
 
 
 def test_what_is_exported_imports_elsewhere_as_exactly_the_same(remembrancer: CommandLine, tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_file_of_tomoribot_is_known_by_its_shape(remembrancer: CommandLine, tm
     assert texts(remembrancer, "mira", *WHERE) == [MOCHI]
 
 
-# -- operation ----------------------------------------------------------------------------------------------------------
+# -- operation --------------------------------------------------------------------------------------------------------
 
 
 def test_doctor_lists_its_findings_and_leaves_with_1_where_one_is_not_well(remembrancer: CommandLine) -> None:

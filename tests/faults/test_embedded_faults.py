@@ -228,6 +228,61 @@ def test_two_first_starts_one_of_which_is_killed_end_with_a_database(data_dir: P
     other.communicate()
 
 
+WRITE = """
+import os, random, sys, time
+from pathlib import Path
+import psycopg
+from remembrancer.services.embedded import open_embedded
+told = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND)
+with open_embedded(Path(sys.argv[1])) as server:
+    for number in range(random.randint(1, 20)):
+        text = f"{sys.argv[3]}-{number}"
+        try:
+            with psycopg.connect(server.url) as connection:
+                connection.execute("INSERT INTO fact VALUES (%s)", [text])
+        except psycopg.OperationalError:
+            server.revive()
+        else:
+            os.write(told, f"{text}\\n".encode())
+        time.sleep(random.random() / 20)
+"""
+
+
+@pytest.mark.slow
+def test_users_and_server_killed_at_random_moments_lose_nothing_that_was_acknowledged(
+    data_dir: Path, open_folder: Path
+) -> None:
+    told = open_folder / "told"
+    told.touch()
+    with open_embedded(data_dir) as server:
+        remember(server.url)
+    writers: list[subprocess.Popen[bytes]] = []
+    ended: list[subprocess.Popen[bytes]] = []
+    end = time.monotonic() + 15
+    started = 0
+    while time.monotonic() < end:
+        while len(writers) < 4:
+            started += 1
+            writers.append(subprocess.Popen([sys.executable, "-c", WRITE, data_dir, told, str(started)]))
+        time.sleep(random.uniform(0, 0.3))
+        fate = random.random()
+        if fate < 0.25:
+            random.choice(writers).kill()
+        elif fate < 0.4 and (found := server_of(data_dir)) and found.works_in(data_dir / "postgres"):
+            with suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGKILL)
+        ended += [writer for writer in writers if writer.poll() is not None]
+        writers = [writer for writer in writers if writer not in ended]
+    for writer in writers:
+        writer.wait(60)
+    assert {writer.returncode for writer in ended + writers} <= {0, -signal.SIGKILL}
+    with open_embedded(data_dir) as server, psycopg.connect(server.url) as connection:
+        kept = {text for (text,) in connection.execute("SELECT text FROM fact")}
+    acknowledged = set(told.read_text(encoding="utf-8").split())
+    assert len(acknowledged) > 20
+    assert acknowledged <= kept
+
+
 # Leftovers
 
 

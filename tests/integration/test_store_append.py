@@ -109,6 +109,33 @@ def test_whoever_reads_on_is_told_after_the_commit(database_url, mine):
     assert told == [({mine.shard: 2}, {mine.shard: 2})]
 
 
+def test_a_moment_without_a_time_zone_is_a_mistake_of_the_program(store, mine):
+    with pytest.raises(ValueError, match="time zone"):
+        store.append([mine.fact()], request=mine.request(), now=NOON.replace(tzinfo=None))
+
+
+def test_a_pooler_that_keeps_no_prepared_statements_is_fine(database_url, mine):
+    store = open_store(database_url, prepare=False)
+    other = in_shard((mine.shard + 1) % 256)
+    for n in range(10):
+        store.append([mine.batch(f"{n}", expected=n)], request=mine.request())
+        store.append([other.fact()], request=mine.request())
+        assert store.load(mine.stream, TEXTS).version == n + 1
+    with store.database.connection() as connection:
+        assert connection.execute("SELECT name FROM pg_prepared_statements").fetchall() == []
+        assert connection.execute("SELECT name FROM pg_cursors WHERE is_holdable").fetchall() == []
+    store.close()
+
+
+def test_no_session_setting_is_left_behind(store, mine):
+    store.append([mine.batch("one", expected=0)], request=mine.request())
+    store.load(mine.stream, TEXTS)
+    with store.database.connection() as connection:
+        changed = connection.execute("SELECT name FROM pg_settings WHERE source = 'session'").fetchall()
+        locks = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    assert (changed, locks) == ([], (0,))
+
+
 def test_shards_are_read_on_from_any_positions_in_order(store):
     lists = [in_shard(5), in_shard(6)]
     for one in lists * 3:
