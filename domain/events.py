@@ -228,7 +228,17 @@ class UseRecounted(ListEvent):
 
 
 class SubjectErased(Event):
-    """The key of the subject is gone; texts read `[erased]` from here on (D24)."""
+    """The keys of the stream's subject are gone; texts of before read `[erased]` (D24).
+
+    `persona`, `scope` and `subject` say which list the stream is; of another stream only the subject is said. Version 1
+    did not say either, so that the history of a list did not show its erasure.
+    """
+
+    version: ClassVar[int] = 2
+
+    persona: str = ""
+    scope: Scope | None = None
+    subject: str | None = None
 
 
 # -- settings ------------------------------------------------------------------------------------------------------
@@ -387,5 +397,13 @@ EVENTS: dict[str, type[Event]] = {
 }  # fmt: skip
 """Every event by the name under which it is stored."""
 
-UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+def _of_unknown_list(erased: dict[str, Any]) -> dict[str, Any]:
+    """`SubjectErased` 1 -> 2: which list it was is not known."""
+    return erased | {"persona": "", "scope": None, "subject": None}
+
+
+UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    ("SubjectErased", 1): _of_unknown_list,
+}
 """(name, version) -> the same fact in the next version's form. Pure; tested against a stored sample of the old form."""

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from remembrancer.domain import events as e
 from remembrancer.domain.events import Recorded
 from remembrancer.domain.story import LAST, tell
+from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import queries, write
 
 _SQL = queries("history")
@@ -31,7 +32,9 @@ class HistoryProjection:
             ev = r.event
             if isinstance(ev, e.SubjectErased):
                 conn.execute(_SQL["erase"], {"generation": generation, "shard": r.shard, "list": r.stream})
-                rows = [row for row in rows if row["list"] != r.stream]
+                for row in rows:
+                    if row["list"] == r.stream:
+                        row.update({text: ERASED for text in ("before", "after") if row[text] is not None})
             for n, line in enumerate(lines):
                 last = texts.get(line.memory) if line.memory else None
                 after = last if line.after == LAST else line.after

@@ -106,6 +106,8 @@ class MemoryProjection:
                 if isinstance(r.event, e.ListEvent):
                     scope: Scope = r.event.scope
                     x.tenant, x.key = r.event.tenant, ListKey(r.event.persona, scope, r.event.subject)
+            if not x.key.persona:  # the erasure of a stream that is no list
+                x.events = []
         wanted = [
             (x.shard, x.stream, memory) for x in lists if x.version for memory in self._named(conn, generation, x)
         ]

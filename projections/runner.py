@@ -10,6 +10,7 @@ ignores, so that whoever waits for a position gets it.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -118,7 +119,8 @@ class Runner:
             except Exception as error:
                 if _is_outage(error):
                     raise
-                log.exception("Projection %s failed on a batch; looking for the stream to blame.", projection.name)
+                where = "".join(traceback.format_tb(error.__traceback__))
+                log.error("%s failed on a batch: %s. Whose is it?\n%s", projection.name, _said(error), where)
                 self._one_by_one(conn, projection, at, old, new, taken)
         if self.on_progress is not None:
             self.on_progress()
@@ -148,10 +150,9 @@ class Runner:
                     except Exception as error:
                         if _is_outage(error):
                             raise
-                        log.error("Stream %s is parked in projection %s: %s", stream, projection.name, error)
+                        log.error("Stream %s is parked in projection %s: %s", stream, projection.name, _said(error))
                         where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
-                        said = f"{type(error).__name__}: {error}".replace("\x00", "")[:500]
-                        conn.execute(_SQL["park"], at | where | {"error": said})
+                        conn.execute(_SQL["park"], at | where | {"error": _said(error)})
         except Fenced:
             return
 
@@ -191,6 +192,29 @@ class Runner:
                 projection.apply(conn, parked.generation, self._source.decode(conn, mine))
                 position = rows[-1][1]
             conn.execute(_SQL["unpark"], at | {"shard": parked.shard, "stream": parked.stream})
+
+    def take_up_again(self, error: str) -> int:
+        """Take up the streams that were parked for this kind of error (the name of its class), such as an event that
+        only a newer version knew. Where it is still an error, they stay parked. Returns how many go on."""
+        done = 0
+        for parked in self.parked():
+            if parked.error.partition(":")[0] == error:
+                try:
+                    self.repair(parked)
+                except Exception as still:
+                    if _is_outage(still):
+                        raise
+                    log.debug("Stream %s stays parked: %s", parked.stream, _said(still))
+                else:
+                    log.info("Stream %s is no longer parked in projection %s.", parked.stream, parked.projection)
+                    done += 1
+        return done
+
+
+def _said(error: Exception) -> str:
+    """What is kept and logged of an error. What the database quotes from a row is not: logs hold no texts (D24)."""
+    message = error.diag.message_primary if isinstance(error, psycopg.Error) and error.sqlstate else str(error)
+    return f"{type(error).__name__}: {message}".replace("\x00", "")[:500]
 
 
 def _is_outage(error: Exception) -> bool:

@@ -275,6 +275,17 @@ class ImportAnswer(Answer):
     """Of the imported ones: not searchable yet, since the model did not answer (D22)."""
 
 
+class EraseAnswer(Answer):
+    """What was erased (D24), and what a person has to decide on."""
+
+    erased_lists: int
+    memories: int
+    """All that ever were, those that were deleted or forgotten before included."""
+    mentions: list[MemoryView]
+    """Memories of servers that name the person, as they are now. They are the servers', and stay as they are."""
+    positions: list[Position] = []
+
+
 class Check(Answer):
     """One finding of `doctor`, with what to do where it is not well."""
 

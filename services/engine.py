@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -33,7 +34,7 @@ from remembrancer.services.recall import Recall
 from remembrancer.services.remember import Remember
 from remembrancer.services.settings import Settings
 from remembrancer.services.signal import Listener, Signal, make_signal
-from remembrancer.services.store import EventStore, StoreSource, migrate, open_store
+from remembrancer.services.store import EventStore, StoreSource, UnknownEvent, migrate, open_store
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Undo
 from remembrancer.services.vectors import Vectors, kept_dimensions
@@ -42,10 +43,12 @@ from remembrancer.services.waiting import Waiting
 if TYPE_CHECKING:
     from remembrancer.services.calibrate import Calibrator
     from remembrancer.services.doctor import Doctor
+    from remembrancer.services.erase import Erase
     from remembrancer.services.transfer import Transfer
 
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
+TAKE_UP_SECONDS = 30.0
 
 
 def _stream_reader(store: EventStore) -> ReadStream:
@@ -112,11 +115,13 @@ class Engine:
         self.worker: Worker | None = None
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-chores")
         self._chore: Future[None] | None = None
+        self._take_up_at = 0.0
         if background:
             listener = self.signal.listen()
             self.worker = Worker(
-                uuid4(), self.store.database.connection, self.runner, _waiter(listener), chores=[self._embed_pending]
-            )
+                uuid4(), self.store.database.connection, self.runner, _waiter(listener),
+                chores=[self._embed_pending, self._take_up_again],
+            )  # fmt: skip
             self.worker.start()
 
     # Imported at their first use: most processes need none of them.
@@ -141,6 +146,19 @@ class Engine:
         from remembrancer.services.doctor import Doctor
 
         return Doctor(self)
+
+    @cached_property
+    def erasure(self) -> Erase:
+        """Erases people."""
+        from remembrancer.services.erase import Erase
+
+        return Erase(self.deps)
+
+    def _take_up_again(self) -> None:
+        """Go on with streams that a newer version wrote to, if this is that version."""
+        if time.monotonic() >= self._take_up_at:
+            self._take_up_at = time.monotonic() + TAKE_UP_SECONDS
+            self.runner.take_up_again(UnknownEvent.__name__)
 
     def _embed_pending(self) -> None:
         """Make up for vectors that could not be had, beside the projections: a model may take its time (D22)."""

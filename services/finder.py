@@ -69,7 +69,7 @@ class Finder:
 
         def work(conn: Connection[Any]) -> Home | None:
             at = {"shard": memory.bytes[0], "memory": memory}
-            for query in ("home", "archived_home"):
+            for query in ("home", "archived_home", "told_home"):
                 if row := conn.execute(_SQL[query], at).fetchone():
                     return Home(row[0], ListKey(*row[1:4])) if row[4] == self._deps.tenant else None
             for ev, stream in self._tail(conn, "memory", "MemorySaved", memory.bytes[0]):

@@ -17,7 +17,7 @@ import orjson
 
 from remembrancer.domain import events as e
 from remembrancer.domain import persona_memory as lists
-from remembrancer.domain.errors import InvalidInput, ListFull, NotAllowed
+from remembrancer.domain.errors import InvalidInput, ListFull, NotAllowed, NotFound
 from remembrancer.domain.eviction import InLine
 from remembrancer.domain.identity import (
     ListKey,
@@ -179,13 +179,22 @@ class Remember:
         vector = self._vector(text)
         warnings = [WARNING] if isinstance(text, str) and reads_like_an_instruction(text) else []
 
+        kept = False
+
         def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
+            nonlocal kept
             decided = lists.edit(at.list, memory, ctx, **changes)
             if vector is not None and isinstance(text, str):
                 self._vectors.keep([(home.key.owner, text, vector)])
+                kept = True
             return decided
 
-        return self._change("edit", home, memory, events, actor, turn, request_id, body, now, warnings=warnings)
+        try:
+            return self._change("edit", home, memory, events, actor, turn, request_id, body, now, warnings=warnings)
+        except NotFound:  # deleted or erased meanwhile
+            if kept and isinstance(text, str):
+                self._vectors.forget(home.key.owner, text)
+            raise
 
     def delete(self, memory: UUID, *, actor: e.Actor, turn: str | None, request_id: str | None) -> ChangeAnswer:
         """Delete a memory (R15, D13). See `Remembrancer.delete`."""

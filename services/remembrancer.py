@@ -26,6 +26,7 @@ from remembrancer.services.answers import (
     ChangeAnswer,
     ClearAnswer,
     DoctorReport,
+    EraseAnswer,
     HistoryAnswer,
     ImportAnswer,
     ListAnswer,
@@ -440,6 +441,27 @@ class Remembrancer:
     def set_policy(self, *, request_id: str | None = None, **fields: Any) -> Policy:
         """Record the tenant's own numbers (fields of `Policy`); None takes one back."""
         return self._engine.configure.set_policy(fields, request_id)
+
+    def erase(
+        self, user: str, *, names: Sequence[str] = (), compact: bool = False, request_id: str | None = None
+    ) -> EraseAnswer:
+        """Make everything of a person unreadable, for good (D24): every list of theirs, with what was deleted and
+        forgotten, in events, tables and caches, before this returns. A later save of theirs starts anew.
+
+        Args:
+            names: what else they are called, to find memories of servers that name them.
+            compact: also rewrite the tables, so that the database's files hold no byte of it (docs/erasing.md). Replies
+                wait meanwhile.
+
+        Returns:
+            How much was erased, and the memories of servers that name the person: these stay, for a person to decide.
+
+        Raises:
+            NotFound: nothing was ever theirs (D31).
+        """
+        return self._engine.erasure.erase(
+            user, names=names, compact=checked_flag("compact", compact), request_id=request_id
+        )
 
     # -- in and out ------------------------------------------------------------------------------------------------
 

@@ -69,19 +69,7 @@ class Vectors:
         """Keep vectors of texts by their subjects. The same again changes nothing."""
         if not texts or self._deps.embedder is None:
             return
-        model, tenant = self._deps.embedder.model, self._deps.tenant
-        rows = [
-            {
-                "shard": shard_of(tenant, owner),
-                "tenant": tenant,
-                "kind": owner.kind,
-                "subject": owner.key,
-                "digest": digest(text),
-                "model": model,
-                "vector": HalfVector(vector),
-            }
-            for owner, text, vector in texts
-        ]
+        rows = [self._key(owner, text) | {"vector": HalfVector(vector)} for owner, text, vector in texts]
 
         def work(conn: Connection[Any]) -> None:
             conn.cursor().executemany(_SQL["keep"], rows)
@@ -90,9 +78,14 @@ class Vectors:
 
     def forget(self, owner: Subject, text: str) -> None:
         """Drop the vector of a text that was not saved after all."""
-        if self._deps.embedder is None:
-            return
-        params = {
+        if self._deps.embedder is not None:
+            params = self._key(owner, text)
+            self._deps.store.database.run(lambda conn: conn.execute(_SQL["forget"], params))
+
+    def _key(self, owner: Subject, text: str) -> dict[str, Any]:
+        """What a vector is kept under."""
+        assert self._deps.embedder is not None
+        return {
             "shard": shard_of(self._deps.tenant, owner),
             "tenant": self._deps.tenant,
             "kind": owner.kind,
@@ -100,7 +93,6 @@ class Vectors:
             "digest": digest(text),
             "model": self._deps.embedder.model,
         }
-        self._deps.store.database.run(lambda conn: conn.execute(_SQL["forget"], params))
 
     def pending(self, limit: int = BATCH) -> int:
         """Embed memories that have no vector of the model in use. Returns how many got one (D22).
@@ -125,10 +117,19 @@ class Vectors:
 
         found = self._deps.store.database.run(missing)
         vectors = self._of_all_that_can_be(embedder, [row[4] for row in found])
-        got = [(Subject(row[2], row[3]), row[4], v) for row, v in zip(found, vectors, strict=True) if v is not None]
+        got = [
+            self._key(Subject(kind, subject), text)
+            | {"list": stream, "memory": memory, "text": text, "vector": HalfVector(vector)}
+            for (_, stream, kind, subject, text, memory), vector in zip(found, vectors, strict=True)
+            if vector is not None
+        ]
+
+        def keep(conn: Connection[Any]) -> None:
+            conn.cursor().executemany(_SQL["keep_if_there"], got)
+            adopt(conn)
+
         if got:
-            self.keep(got)
-            self._deps.store.database.run(adopt)
+            self._deps.store.database.run(keep)
         return len(got)
 
     def _of_all_that_can_be(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector | None]:

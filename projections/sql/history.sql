@@ -20,5 +20,6 @@ CROSS JOIN LATERAL (
 
 -- name: erase
 -- An erased list's lines keep their stamps and lose their texts.
-UPDATE remembrancer.history SET before = '[erased]', after = '[erased]'
+UPDATE remembrancer.history
+SET before = CASE WHEN before IS NOT NULL THEN '[erased]' END, after = CASE WHEN after IS NOT NULL THEN '[erased]' END
 WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s

@@ -16,6 +16,14 @@ WHERE a.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND a.shard = %(shard)s AND a.memory = %(memory)s
 LIMIT 1
 
+-- name: told_home
+-- The list of a memory of which only the history is left (D24).
+SELECT h.list, h.persona, h.scope, h.subject, h.tenant
+FROM remembrancer.history h
+WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+  AND h.shard = %(shard)s AND h.memory = %(memory)s AND h.scope IS NOT NULL
+LIMIT 1
+
 -- name: tail
 -- Events of one kind that a projection has not read yet, in one shard or in all.
 SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at

@@ -5,6 +5,16 @@ INSERT INTO remembrancer.embedding (shard, tenant, kind, subject, digest, model,
 VALUES (%(shard)s, %(tenant)s, %(kind)s, %(subject)s, %(digest)s, %(model)s, %(vector)s)
 ON CONFLICT DO NOTHING
 
+-- name: keep_if_there
+-- The vector of a memory that was looked up a while ago: not kept if it says something else by now, or was erased (D24).
+INSERT INTO remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector)
+SELECT %(shard)s, %(tenant)s, %(kind)s, %(subject)s, %(digest)s, %(model)s, %(vector)s
+FROM remembrancer.memory m
+WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+  AND m.shard = %(shard)s AND m.list = %(list)s AND m.id = %(memory)s AND m.text = %(text)s
+FOR SHARE
+ON CONFLICT DO NOTHING
+
 -- name: forget
 DELETE FROM remembrancer.embedding
 WHERE shard = %(shard)s AND tenant = %(tenant)s AND kind = %(kind)s AND subject = %(subject)s AND digest = %(digest)s
@@ -12,7 +22,7 @@ WHERE shard = %(shard)s AND tenant = %(tenant)s AND kind = %(kind)s AND subject 
 
 -- name: without_vector
 -- Memories of a tenant that have no vector of this model, with the subject under which it will be kept.
-SELECT m.shard, m.list, CASE WHEN l.scope = 'server' THEN 'server' ELSE 'user' END, l.subject, m.text
+SELECT m.shard, m.list, CASE WHEN l.scope = 'server' THEN 'server' ELSE 'user' END, l.subject, m.text, m.id
 FROM remembrancer.memory m
 JOIN remembrancer.list l ON l.generation = m.generation AND l.shard = m.shard AND l.list = m.list
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -68,3 +69,10 @@ class FoldCache:
     def put(self, fold: str, stream: UUID, state: Remembered) -> None:
         """Remembers a state."""
         self._states.put((fold, stream), state)
+
+    def forget(self, streams: Collection[UUID]) -> None:
+        """Drops what is remembered of these streams."""
+        for fold, stream in list(self._states.cache):
+            if stream in streams:
+                with suppress(KeyError):
+                    self._states.get((fold, stream), evict=True)

@@ -156,9 +156,14 @@ class SubjectKeys:
             return done.rowcount
 
         count = work(connection) if connection is not None else self._database.run(work)
+        self.let_go(tenant, subject)
+        return count
+
+    def let_go(self, tenant: str, subject: Subject) -> None:
+        """Drops what this process remembers of a subject's keys; once more when the transaction of `destroy` is done,
+        since whoever looked meanwhile still saw them."""
         self.forget([KeyRef(shard_of(tenant, subject), tenant, *subject, 0)])
         key_of.cache_clear()
-        return count
 
     def _current(self, tenant: str, subject: Subject) -> tuple[KeyRef, bytes]:
         """Get or create; when several create at once, the database lets one win and all get that one."""

@@ -66,6 +66,15 @@ def decode(rows: Sequence[Row], connection: Connection, keys: SubjectKeys) -> tu
     return events, {ref for group in standing for ref in group}
 
 
+def open_fields(state: bytes) -> dict[str, Any]:
+    """Returns what a stored event says in the clear, whichever version wrote it: names, never texts."""
+    try:
+        fields = orjson.loads(state)
+    except orjson.JSONDecodeError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
 def _refs(head: dict[str, Any]) -> Refs:
     return tuple(KeyRef(*ref) for ref in head["k"]) if "k" in head else ()
 
@@ -84,6 +93,7 @@ def _event(name: str, state: dict[str, Any], head: dict[str, Any], key: Key | No
         state = UPCASTERS[name, step](state)
     try:
         event: Event = cls.__pydantic_validator__.validate_python(state)
-    except ValidationError as error:
-        raise UnknownEvent(f"A stored {name} cannot be read: {error}") from error
+    except ValidationError as error:  # whose own words repeat what stands in the event
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['type']}" for e in error.errors(include_input=False))
+        raise UnknownEvent(f"A stored {name} cannot be read: {wrong}") from None
     return event

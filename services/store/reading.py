@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -40,6 +40,10 @@ class Reading:
     def load_many(self, wanted: Sequence[tuple[UUID, Fold[Any]]]) -> list[Loaded[Any]]:
         """Returns the states of several streams as of one moment; one round trip for those that are remembered."""
         return self.database.run(lambda connection: self._load(connection, wanted))
+
+    def forget(self, streams: Collection[UUID]) -> None:
+        """Drops the states of these streams that this process remembers."""
+        self._folded.forget(streams)
 
     def _load(self, connection: Connection, wanted: Sequence[tuple[UUID, Fold[Any]]]) -> list[Loaded[Any]]:
         known = {stream: found for stream, fold in wanted if (found := self._folded.get(fold.name, stream))}

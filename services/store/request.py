@@ -56,7 +56,12 @@ class Request:
         return blobs.unseal(answer, key, "answer", self.tenant, self.key)
 
     def authenticated(self, key: Key | None) -> bytes:
-        """The fingerprint as it is stored: so that nobody can try texts against it once the key is gone."""
+        """The fingerprint as it is stored: so that nobody can try texts against it once the key is gone.
+
+        Nothing for a made id, which nobody sends again with another body.
+        """
+        if self.request_id is None:
+            return b""
         return key.authenticate(self.fingerprint.encode()) if key else self.fingerprint.encode()
 
 

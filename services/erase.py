@@ -1,0 +1,190 @@
+"""The verb `erase`: everything of a person becomes unreadable, in one transaction (D24).
+
+The keys under which their texts are sealed are destroyed, so that no event, snapshot or kept answer of theirs can be
+read again. What the tables hold in the clear is deleted at once, whether or not a projector runs, in every generation.
+And each stream of theirs gets a `SubjectErased`, so that rebuilds, projectors that are behind, parked streams and other
+processes come to the same end.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from psycopg import Connection, errors
+
+from remembrancer.domain.errors import NotFound
+from remembrancer.domain.events import SubjectErased
+from remembrancer.domain.identity import ListKey, Subject, check_key, person_stream, shard_of
+from remembrancer.projections.queries import load_queries
+from remembrancer.services.answers import EraseAnswer, Position
+from remembrancer.services.clock import make_id
+from remembrancer.services.deps import Deps
+from remembrancer.services.mentions import Mentions, Names
+from remembrancer.services.remember import names as checked_names
+from remembrancer.services.store import Appended, Request, fingerprint, mapper
+from remembrancer.services.store.append import ASSIGN, Call, Placed, append
+
+_SQL = load_queries("remembrancer.services", "erase")
+_ROWS = ("memories", "uses", "archive", "history", "vectors", "snapshots", "parked")
+
+
+class _Stream(NamedTuple):
+    """A stream of the person's: a list, or their settings or a chat of theirs alone (no key)."""
+
+    stream: UUID
+    key: ListKey | None
+    memories: int
+
+
+class _CameBefore(Exception):
+    """The request was answered while we looked."""
+
+
+class Erase:
+    """Erases. See the module."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._mentions = Mentions(deps)
+
+    def erase(self, user: str, *, names: Sequence[str], compact: bool, request_id: str | None) -> EraseAnswer:
+        """Erase a person. See `Remembrancer.erase`."""
+        subject = Subject("user", check_key("user", user))
+        called = Names([user, *checked_names("name", names, in_order=True)])
+        if request_id is not None:
+            check_key("request_id", request_id)
+        shard = shard_of(self._deps.tenant, subject)
+        request = Request(self._deps.tenant, shard, request_id, "erase", fingerprint({"user": user}))
+        done = self._deps.store.find(request) if request_id is not None else None
+        if done is None:
+            done = self._erase(subject, request)
+        if compact:
+            self._compact()
+        said = orjson.loads(done.answer or b"{}")
+        positions = [Position(shard=s, position=p) for s, p in done.reached.items()]
+        return EraseAnswer(**said, mentions=self._mentions.of(called), positions=positions)
+
+    def _erase(self, subject: Subject, request: Request) -> Appended:
+        store = self._deps.store
+        streams: list[_Stream] = []
+
+        def work(conn: Connection[Any]) -> Appended:
+            nonlocal streams
+            with conn.transaction():
+                done, streams = self._in_one_transaction(conn, subject, request)
+            return done
+
+        try:
+            done = store.database.run(work)
+        except _CameBefore:  # in another process; or here, and the connection broke before anybody knew
+            found = store.find(request)
+            assert found is not None
+            done = found
+        store.keys.let_go(self._deps.tenant, subject)
+        store.forget({one.stream for one in streams})
+        if store.on_commit is not None:
+            store.on_commit(done.reached)
+        return done
+
+    def _in_one_transaction(
+        self, conn: Connection[Any], subject: Subject, request: Request
+    ) -> tuple[Appended, list[_Stream]]:
+        tenant, now = self._deps.tenant, self._deps.now()
+        at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key}
+
+        # 1. nobody projects, nobody writes in this shard
+        conn.execute(_SQL["checkpoints"], at)
+        conn.execute(_SQL["head"], at)
+
+        # 2. what is theirs
+        streams, all_streams = self._streams(conn, subject, at)
+
+        # 3. it is said in each stream that has something to erase
+        answer = orjson.dumps({
+            "erased_lists": sum(one.key is not None for one in streams),
+            "memories": sum(one.memories for one in streams),
+        })  # fmt: skip
+        events = [self._event(one, subject, request) for one in streams]
+        call = Call(now, request.row(None, answer))
+        outcome = append(conn, events, call)
+        if outcome is None:
+            raise _CameBefore
+
+        # 4. keys and rows
+        self._deps.store.keys.destroy(tenant, subject, now=now, connection=conn)
+        at["streams"] = [one.stream for one in all_streams]
+        for rows in _ROWS:
+            conn.execute(_SQL[rows], at)
+        return Appended(True, answer, *outcome), all_streams
+
+    def _event(self, one: _Stream, subject: Subject, request: Request) -> Placed:
+        event = SubjectErased(
+            id=make_id(request.shard),
+            tenant=request.tenant,
+            request_id=request.request_id,
+            persona=one.key.persona if one.key else "",
+            scope=one.key.scope if one.key else None,
+            subject=subject.key,
+        )
+        return Placed(request.shard, one.stream, ASSIGN, type(event).__name__, mapper.encode(event, None))
+
+    def _streams(
+        self, conn: Connection[Any], subject: Subject, at: Mapping[str, Any]
+    ) -> tuple[list[_Stream], list[_Stream]]:
+        """The streams of a person that say something since they were last erased; and all of them.
+
+        Whose a stream is, its first event says: the tables may be behind. They are asked, too, since their rows have to
+        go whatever a first event says.
+
+        Raises:
+            NotFound: nothing was ever theirs (D31).
+        """
+        settings = person_stream(self._deps.tenant, subject.key)
+        found: dict[UUID, ListKey | None] = {
+            stream: ListKey(persona, scope, subject.key)
+            for stream, persona, scope in conn.execute(_SQL["lists"], at).fetchall()
+        }
+        for stream, kind, state in conn.execute(_SQL["first_events"], at):
+            said = mapper.open_fields(state)
+            if said.get("tenant") != self._deps.tenant:
+                continue
+            if said.get("scope") in ("personal", "global") and said.get("subject") == subject.key:
+                found[stream] = ListKey(said["persona"], said["scope"], subject.key)
+            elif stream == settings or (kind == "ChatStarted" and _is_alone(said, subject.key)):
+                found[stream] = None
+        if not found and not _one(conn, "key", at):
+            raise self._nobody(conn, subject.key)
+        counted = conn.execute(_SQL["since_last_time"], {**at, "streams": list(found)}).fetchall()
+        every = [(_Stream(stream, found[stream], memories), events) for stream, events, memories in counted]
+        return [one for one, events in every if events], [one for one, _ in every]
+
+    def _nobody(self, conn: Connection[Any], user: str) -> NotFound:
+        people = [row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})]
+        near = difflib.get_close_matches(user, people, n=3, cutoff=0.6)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "Write the key as it is used in saves and replies."
+        return NotFound(f"Nothing here is or was of a user {user!r}.", rule="D31", hint=hint, near=near)
+
+    def _compact(self) -> None:
+        """Rewrite the tables without what was deleted."""
+
+        def work(conn: Connection[Any]) -> None:
+            conn.execute(_SQL["compact"])
+            with suppress(errors.InsufficientPrivilege):
+                conn.execute(_SQL["checkpoint"])
+
+        self._deps.store.database.run(work)
+
+
+def _is_alone(chat: Mapping[str, Any], user: str) -> bool:
+    """Is this the chat of one person?"""
+    return chat.get("server") is None and chat.get("users") == [user]
+
+
+def _one(conn: Connection[Any], query: str, at: Mapping[str, Any]) -> Any:
+    row = conn.execute(_SQL[query], at).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,74 @@
+-- Erasing a person (D24). All but the last two run in one transaction, under the lock of the person's shard.
+
+-- name: checkpoints
+-- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
+SELECT c.position FROM remembrancer.checkpoint c WHERE c.shard = %(shard)s ORDER BY c.projection, c.generation FOR UPDATE
+
+-- name: head
+-- Nobody writes into this shard meanwhile.
+SELECT h.position FROM remembrancer.head h WHERE h.shard = %(shard)s FOR NO KEY UPDATE
+
+-- name: first_events
+-- How each stream of the shard began: that says whose it is.
+SELECT e.stream, e.type, e.state FROM remembrancer.event e WHERE e.shard = %(shard)s AND e.version = 1
+
+-- name: lists
+-- The lists of the person as the tables know them, those of a rebuild included.
+SELECT DISTINCT l.list, l.persona, l.scope FROM remembrancer.list l
+WHERE l.tenant = %(tenant)s AND l.subject = %(subject)s AND l.shard = %(shard)s AND l.scope IN ('personal', 'global')
+
+-- name: since_last_time
+-- Of each stream how many events came after its last erasure, and how many memories.
+SELECT p.stream, count(e.version), count(e.version) FILTER (WHERE e.type = 'MemorySaved')
+FROM unnest(%(streams)s::uuid[]) AS p (stream)
+LEFT JOIN remembrancer.event e
+  ON e.shard = %(shard)s AND e.stream = p.stream AND e.version > coalesce(
+    (SELECT max(x.version) FROM remembrancer.event x
+     WHERE x.shard = %(shard)s AND x.stream = p.stream AND x.type = 'SubjectErased'), 0)
+GROUP BY p.stream
+
+-- name: key
+-- Has there ever been a key of the person's?
+SELECT EXISTS (SELECT FROM remembrancer.subject_key k
+               WHERE k.shard = %(shard)s AND k.tenant = %(tenant)s AND k.kind = 'user' AND k.subject = %(subject)s)
+
+-- name: people
+-- Who has a key, for "did you mean".
+SELECT k.subject FROM remembrancer.subject_key k
+WHERE k.tenant = %(tenant)s AND k.kind = 'user' AND k.key IS NOT NULL
+LIMIT 20000
+
+-- name: memories
+DELETE FROM remembrancer.memory WHERE shard = %(shard)s AND list = ANY (%(streams)s)
+
+-- name: uses
+DELETE FROM remembrancer.memory_use WHERE shard = %(shard)s AND list = ANY (%(streams)s)
+
+-- name: archive
+DELETE FROM remembrancer.archive WHERE shard = %(shard)s AND list = ANY (%(streams)s)
+
+-- name: history
+UPDATE remembrancer.history
+SET before = CASE WHEN before IS NOT NULL THEN '[erased]' END, after = CASE WHEN after IS NOT NULL THEN '[erased]' END
+WHERE shard = %(shard)s AND list = ANY (%(streams)s) AND (before IS NOT NULL OR after IS NOT NULL)
+
+-- name: vectors
+-- After the memories: a vector that is on its way is kept only while its memory is there.
+DELETE FROM remembrancer.embedding
+WHERE shard = %(shard)s AND tenant = %(tenant)s AND kind = 'user' AND subject = %(subject)s
+
+-- name: snapshots
+DELETE FROM remembrancer.snapshot WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
+
+-- name: parked
+-- What a projection said when it could not take an event may quote it. The stream stays parked.
+UPDATE remembrancer.parked SET error = split_part(error, ':', 1) || ': [erased]'
+WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
+
+-- name: compact
+-- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
+VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.history,
+  remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked
+
+-- name: checkpoint
+CHECKPOINT
