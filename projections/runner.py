@@ -119,8 +119,11 @@ class Runner:
             except Exception as error:
                 if _is_outage(error):
                     raise
-                where = "".join(traceback.format_tb(error.__traceback__))
-                log.error("%s failed on a batch: %s. Whose is it?\n%s", projection.name, _said(error), where)
+                log.error(
+                    "Projection %s failed on a batch; looking for the stream to blame.\n%s",
+                    projection.name,
+                    _where(error),
+                )
                 self._one_by_one(conn, projection, at, old, new, taken)
         if self.on_progress is not None:
             self.on_progress()
@@ -150,7 +153,9 @@ class Runner:
                     except Exception as error:
                         if _is_outage(error):
                             raise
-                        log.error("Stream %s is parked in projection %s: %s", stream, projection.name, _said(error))
+                        log.error(
+                            "Stream %s is parked in %s; `doctor` says why.\n%s", stream, projection.name, _where(error)
+                        )
                         where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
                         conn.execute(_SQL["park"], at | where | {"error": _said(error)})
         except Fenced:
@@ -204,15 +209,20 @@ class Runner:
                 except Exception as still:
                     if _is_outage(still):
                         raise
-                    log.debug("Stream %s stays parked: %s", parked.stream, _said(still))
+                    log.debug("Stream %s stays parked.\n%s", parked.stream, _where(still))
                 else:
                     log.info("Stream %s is no longer parked in projection %s.", parked.stream, parked.projection)
                     done += 1
         return done
 
 
+def _where(error: Exception) -> str:
+    """What is logged of an error: its kind and place. Its own words may quote a text, and logs are not erased (D24)."""
+    return f"{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
+
+
 def _said(error: Exception) -> str:
-    """What is kept and logged of an error. What the database quotes from a row is not: logs hold no texts (D24)."""
+    """What is kept of an error, until its stream is repaired. It may quote a text, and is erased with it."""
     message = error.diag.message_primary if isinstance(error, psycopg.Error) and error.sqlstate else str(error)
     return f"{type(error).__name__}: {message}".replace("\x00", "")[:500]
 

@@ -155,15 +155,16 @@ class Undo:
             batches = [Batch(t.home.stream, t.events, t.version, (t.home.key.owner,)) for t in written]
             return Decision([*batches, *([also] if also else [])], orjson.dumps(answer.model_dump(mode="json")))
 
-        owners = tuple({home.key.owner for turn in turns for home in self._lists_of(turn)})
+        request = replace(request, owners=tuple({home.key.owner for turn in turns for home in self._lists_of(turn)}))
+        if request_id is not None and (before := self._deps.store.find(request)) is not None:
+            return _answered(before)
         try:
             done = self._deps.store.transact(
-                replace(request, owners=owners), lambda: self._take_back(turns, request_id, now), decide, now=now
+                request, lambda: self._take_back(turns, request_id, now), decide, now=now
             )
         except _Nothing:
             return UndoAnswer(turns=list(turns), removed=[], restored=[], reverted=[], kept=[])
-        answer = UndoAnswer.model_validate_json(_answer(done))
-        return answer.model_copy(update={"positions": _positions(done)})
+        return _answered(done)
 
     def _take_back(self, turns: Sequence[str], request_id: str | None, now: datetime) -> list[Taken]:
         """Fold each list that these turns touched, and take them back in this order.
@@ -310,6 +311,11 @@ def _told(turns: Sequence[str], taken: Sequence[Taken]) -> UndoAnswer:
         reverted=list(reverted.values()),
         kept=list(kept.values()),
     )
+
+
+def _answered(done: Appended) -> UndoAnswer:
+    answer = UndoAnswer.model_validate_json(_answer(done))
+    return answer.model_copy(update={"positions": _positions(done)})
 
 
 def _answer(done: Appended) -> bytes:
