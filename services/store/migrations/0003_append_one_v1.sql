@@ -3,18 +3,21 @@
 CREATE FUNCTION remembrancer.append_one_v1(
     p_now timestamptz, p_shard int2, p_home int2, p_tenant text, p_request text, p_verb text, p_fingerprint bytea, p_answer bytea,
     p_stream uuid, p_version int8, p_type text, p_state bytea,
-    k_shard int2, k_tenant text, k_kind text, k_subject text, k_generation int4,
-    OUT pos int8, OUT ver int8, OUT at timestamptz
-) LANGUAGE plpgsql AS $$
+    k_shard int2, k_tenant text, k_kind text, k_subject text, k_generation int4
+) RETURNS bytea LANGUAGE plpgsql AS $$
+DECLARE
+    pos int8;
+    ver int8 := p_version;
+    at  timestamptz;
 BEGIN
     UPDATE remembrancer.head
         SET position = position + 1, recorded_at = greatest(recorded_at, p_now)
         WHERE shard = p_shard
-        RETURNING position, recorded_at INTO STRICT pos, at;
+        RETURNING p_shard::int8 << 48 | position, recorded_at INTO STRICT pos, at;
 
     IF p_request IS NOT NULL THEN
         INSERT INTO remembrancer.request (shard, tenant, request_id, verb, fingerprint, positions, answer, stream, recorded_at)
-            VALUES (p_home, p_tenant, p_request, p_verb, p_fingerprint, ARRAY[p_shard::int8 << 48 | pos], p_answer, p_stream, p_now);
+            VALUES (p_home, p_tenant, p_request, p_verb, p_fingerprint, ARRAY[pos], p_answer, p_stream, p_now);
     END IF;
 
     IF k_shard IS NOT NULL THEN
@@ -27,7 +30,6 @@ BEGIN
         END IF;
     END IF;
 
-    ver := p_version;
     IF ver = -1 THEN
         SELECT coalesce(max(e.version), 0) + 1 INTO ver
             FROM remembrancer.event e WHERE e.shard = p_shard AND e.stream = p_stream;
@@ -38,5 +40,6 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO remembrancer.event (shard, position, stream, version, type, state, recorded_at)
-        VALUES (p_shard, pos, p_stream, ver, p_type, p_state, at);
+        VALUES (p_shard, pos & ((1::int8 << 48) - 1), p_stream, ver, p_type, p_state, at);
+    RETURN int8send(pos) || int8send(ver) || timestamptz_send(at);
 END $$;

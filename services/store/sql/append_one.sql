@@ -1,5 +1,4 @@
-SELECT pos, ver, at
-FROM remembrancer.append_one_v1(
+SELECT remembrancer.append_one_v1(
     %s::timestamptz, %s::int2, %s::int2, %s::text, %s::text, %s::text, %s::bytea, %s::bytea,
     %s::uuid, %s::int8, %s::text, %s::bytea,
     %s::int2, %s::text, %s::text, %s::text, %s::int4
