@@ -113,7 +113,12 @@ class Engine:
         if background:
             listener = self.signal.listen()
             self.worker = Worker(
-                uuid4(), self.store.database.connection, self.runner, _waiter(listener), chores=[self._embed_pending]
+                uuid4(),
+                self.store.database.connection,
+                self.runner,
+                _waiter(listener),
+                chores=[self._embed_pending],
+                revive=None if self.embedded is None else self.embedded.revive,
             )
             self.worker.start()
 
