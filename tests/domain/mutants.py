@@ -137,11 +137,6 @@ MUTANTS = [
         WEEKS,
     ),
     Mutant(
-        "days between the last use and an import count twice", "persona_memory.py",
-        "        base_day=ev.day,\n", "        base_day=ev.last_used_day or ev.day,\n",
-        WEEKS,
-    ),
-    Mutant(
         "one day more before it rests", "decay.py",
         "unused_days >= rest_after_days", "unused_days > rest_after_days",
         "test_decay.py",

@@ -142,8 +142,8 @@ class Weeks:
         """An import, with the days that it had, and perhaps pinned."""
         k = len(self.born) + 1
         self.born[k] = self.day
-        carried, last, is_pinned = step.how % 10, days_after(self.day, -step.which % 20), step.hidden % 8 == 0
-        happened = saved(k, day=self.day, actor="import", unused_days=carried, last_used_day=last, pinned=is_pinned)
+        carried, is_pinned = step.how % 10, step.hidden % 8 == 0
+        happened = saved(k, day=self.day, actor="import", unused_days=carried, pinned=is_pinned)
         self.happens(happened)
         self.diary.tell(self.day, "save", k, days=carried)
         if is_pinned:
