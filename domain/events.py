@@ -104,7 +104,6 @@ class MemorySaved(ListEvent):
     """Stamps that an import or a move carries over; left out, the moment of recording counts."""
     updated_at: datetime | None = None
     last_matched_at: datetime | None = None
-    last_used_day: date | None = None
     unused_days: int = 0
     """Days counted before an import or a move (export and import are exact)."""
     by: Actor | None = None

@@ -41,7 +41,7 @@ def _included(body: LiteralString, file: str, here: dict[str, LiteralString]) ->
         source = here if found[1] == file else queries(found[1])
         return source[found[2]]
 
-    return cast("LiteralString", _INCLUDE.sub(part, body))
+    return _INCLUDE.sub(part, body)
 
 
 def write(cur: Cursor[Any], query: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -77,6 +77,7 @@ class Runner:
         self._source = source
         self.projections = projections
         self._batch = batch
+        self._of_a_shard = max(1, batch // 4)
         self._standstill = {"milliseconds": str(round(standstill_seconds * 1000))}
         self.on_progress: Callable[[], None] | None = None
         """Called after each batch, to wake whoever waits in this process."""
@@ -86,8 +87,8 @@ class Runner:
         done = 0
         for projection in self.projections:
             if projections is None or projection.name in projections:
-                while (n := self.run_batch(projection, slots)) == self._batch:
-                    done += n
+                while (n := self.run_batch(projection, slots)) >= self._of_a_shard:
+                    done += n  # a shard may have more
                 done += n
         return done
 
@@ -98,7 +99,7 @@ class Runner:
         nothing to do or another worker was faster."""
         asked = {
             "projection": projection.name, "generation": generation, "limit": self._batch,
-            "of_a_shard": self._batch // 4, "slots": None if slots is None else list(slots),
+            "of_a_shard": self._of_a_shard, "slots": None if slots is None else list(slots),
         }  # fmt: skip
         with self._connect() as conn:
             found = conn.execute(_SQL["next"], asked, prepare=True, binary=True).fetchall()

@@ -29,7 +29,13 @@ POLL_SECONDS = 1.0
 
 
 class Worker:
-    """One thread of one process. `wait` is the signal's wait: True when something was appended, False on time-out."""
+    """One thread of one process.
+
+    Args:
+        wait: the signal's wait: True when something was appended, False on time-out.
+        chores: what else is to be done between batches.
+        revive: starts the database again where it is ours; asked when it is not there.
+    """
 
     def __init__(
         self,
@@ -39,6 +45,7 @@ class Worker:
         wait: Callable[[float], bool],
         *,
         chores: Sequence[Callable[[], None]] = (),
+        revive: Callable[[], None] | None = None,
         lease_seconds: float = 10.0,
     ) -> None:
         self.worker = worker
@@ -46,6 +53,7 @@ class Worker:
         self._runner = runner
         self._wait = wait
         self._chores = chores
+        self._revive = revive
         self._lease_seconds = lease_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="remembrancer-projector", daemon=True)
@@ -80,6 +88,7 @@ class Worker:
                 log.warning("The projections pause: the database is not there (%s).", str(error).splitlines()[0])
                 self._stop.wait(pause)
                 pause = min(2.0, pause * 2)
+                self._start_again()
             except Exception:
                 log.exception("The projections stumble and go on.")
                 self._stop.wait(pause)
@@ -89,6 +98,15 @@ class Worker:
                 conn.execute(_SQL["leave"], {"worker": self.worker})
         except Exception:  # noqa: BLE001 (nothing depends on it)
             log.debug("The leases were not handed back; they run out by themselves.")
+
+    def _start_again(self) -> None:
+        """An embedded server that was killed is started by whoever uses it."""
+        if self._revive is None:
+            return
+        try:
+            self._revive()
+        except Unavailable as error:
+            log.warning("The embedded database does not start: %s", error)
 
     def lease(self) -> list[int]:
         """Say that this worker is alive; give back what is too much, take what is free. Returns the slots held."""

@@ -9,6 +9,9 @@ from remembrancer.domain.errors import InvalidInput
 from remembrancer.domain.events import Actor
 from remembrancer.domain.identity import check_key
 
+SHOWN = 80
+LONGEST_WAIT = 86_400
+
 
 def checked_actor(actor: object) -> Actor:
     """One of the actors (SPEC 1).
@@ -17,7 +20,7 @@ def checked_actor(actor: object) -> Actor:
         InvalidInput: nobody who acts.
     """
     if actor not in get_args(Actor):
-        raise InvalidInput(f"{actor!r} is not an actor.", hint=f"Use {', '.join(get_args(Actor))}.")
+        raise InvalidInput(f"{shown(actor)} is not an actor.", hint=f"Use {', '.join(get_args(Actor))}.")
     return cast("Actor", actor)
 
 
@@ -43,7 +46,7 @@ def checked_date(until: object) -> date | None:
             return date.fromisoformat(until)
         except ValueError:
             pass
-    raise InvalidInput(f"{until!r} is not a date.", rule="D28", hint="Write it as 2026-05-12.")
+    raise InvalidInput(f"{shown(until)} is not a date.", rule="D28", hint="Write it as 2026-05-12.")
 
 
 def checked_flag(what: str, flag: object) -> bool:
@@ -53,8 +56,43 @@ def checked_flag(what: str, flag: object) -> bool:
         InvalidInput: neither.
     """
     if not isinstance(flag, bool):
-        raise InvalidInput(f"{what} is true or false, not {flag!r}.")
+        raise InvalidInput(f"{what} is true or false, not {shown(flag)}.")
     return flag
+
+
+def checked_number(what: str, number: object, low: int, high: int) -> int:
+    """A whole number within its bounds.
+
+    Raises:
+        InvalidInput: another number, or none.
+    """
+    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+        raise InvalidInput(f"{what} must be a whole number from {low} to {high}, not {shown(number)}.")
+    return number
+
+
+def checked_moment(what: str, moment: object) -> datetime | None:
+    """A moment with its time zone, if there is one.
+
+    Raises:
+        InvalidInput: no moment, or one of no zone.
+    """
+    if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+        raise InvalidInput(
+            f"{what} must be a moment with a time zone, not {shown(moment)}.", hint="As in 2026-05-03T10:00:00+00:00."
+        )
+    return moment
+
+
+def checked_seconds(what: str, seconds: object) -> float:
+    """A duration.
+
+    Raises:
+        InvalidInput: no number, or one below 0, or one without end.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_WAIT:
+        raise InvalidInput(f"{what} must be seconds, from 0 to {LONGEST_WAIT}, not {shown(seconds)}.")
+    return float(seconds)
 
 
 def checked_text(what: str, text: object) -> str:
@@ -77,3 +115,12 @@ def answer_erased() -> InvalidInput:
         rule="D24",
         hint="Use a new request_id.",
     )
+
+
+def shown(value: object) -> str:
+    """What was sent, as an error shows it: cut, and on one line."""
+    try:
+        written = repr(value)
+    except Exception:  # noqa: BLE001 (a number of ten thousand digits, or an object that cannot describe itself)
+        return f"a {type(value).__name__}"
+    return written if len(written) <= SHOWN else f"{written[:SHOWN]}\u2026"

@@ -119,9 +119,13 @@ class Engine:
         if background:
             listener = self.signal.listen()
             self.worker = Worker(
-                uuid4(), self.store.database.connection, self.runner, _waiter(listener),
+                uuid4(),
+                self.store.database.connection,
+                self.runner,
+                _waiter(listener),
                 chores=[self._embed_pending, self._take_up_again],
-            )  # fmt: skip
+                revive=None if self.embedded is None else self.embedded.revive,
+            )
             self.worker.start()
 
     # Imported at their first use: most processes need none of them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -12,15 +13,17 @@ from psycopg import Connection
 
 from remembrancer.domain import events as e
 from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.domain.identity import ListKey, persona_stream
+from remembrancer.domain.identity import ListKey, list_stream, persona_stream
 from remembrancer.domain.story import played
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import ArchiveHit
+from remembrancer.services.checks import shown
 from remembrancer.services.deps import PERSONA, Deps
 from remembrancer.services.embedders import Vector
 
 _SQL = load_queries("remembrancer.services", "finder")
 _VECTORS = load_queries("remembrancer.services", "vectors")
+_SCOPES = ("server", "personal", "global")
 
 
 class Home(NamedTuple):
@@ -46,12 +49,12 @@ def as_uuid(memory: UUID | str) -> UUID:
     """
     if isinstance(memory, UUID):
         return memory
-    try:
-        return UUID(str(memory))
-    except ValueError:
-        raise InvalidInput(
-            f"{memory!r} is not the id of a memory.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
-        ) from None
+    if isinstance(memory, str):
+        with suppress(ValueError):
+            return UUID(memory)
+    raise InvalidInput(
+        f"{shown(memory)} is not the id of a memory.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
+    )
 
 
 class Finder:
@@ -69,15 +72,17 @@ class Finder:
 
         def work(conn: Connection[Any]) -> Home | None:
             at = {"shard": memory.bytes[0], "memory": memory}
-            for query in ("home", "archived_home", "told_home"):
-                if row := conn.execute(_SQL[query], at).fetchone():
+            # A memory that is gone is in the archive alone, so what the archive has not read counts; and it may have
+            # read that just now, so its rows are asked again.
+            for look in ("home", "archived_home", "tail", "archived_home", "told_home"):
+                if look == "tail":
+                    saved = self._saved_ahead(conn, "archive", memory.bytes[0])
+                    if (ev := next((ev for ev, _ in saved if ev.memory == memory), None)) is not None:
+                        key = ListKey(ev.persona, ev.scope, ev.subject)
+                        return Home(list_stream(ev.tenant, key), key) if ev.tenant == self._deps.tenant else None
+                elif row := conn.execute(_SQL[look], at).fetchone():
                     return Home(row[0], ListKey(*row[1:4])) if row[4] == self._deps.tenant else None
-            for ev, stream in self._tail(conn, "memory", "MemorySaved", memory.bytes[0]):
-                if isinstance(ev, e.MemorySaved) and ev.memory == memory:
-                    found = Home(stream, ListKey(ev.persona, ev.scope, ev.subject))
-                    return found if ev.tenant == self._deps.tenant else None
-            row = conn.execute(_SQL["home"], at).fetchone()
-            return Home(row[0], ListKey(*row[1:4])) if row and row[4] == self._deps.tenant else None
+            return None
 
         found = self._deps.store.database.run(work)
         if found is None:
@@ -107,6 +112,13 @@ class Finder:
     ) -> Sequence[tuple[e.Event, UUID]]:
         rows = conn.execute(_SQL["tail"], {"projection": projection, "type": kind, "shard": shard}).fetchall()
         return [(r.event, r.stream) for r in self._deps.store.decode(rows, conn)] if rows else []
+
+    def _saved_ahead(
+        self, conn: Connection[Any], projection: str, shard: int | None = None
+    ) -> Sequence[tuple[e.MemorySaved, UUID]]:
+        """Saves that a projection has not read yet."""
+        tail = self._tail(conn, projection, "MemorySaved", shard)
+        return [(ev, stream) for ev, stream in tail if isinstance(ev, e.MemorySaved)]
 
     def without_vector(self, stream: UUID) -> frozenset[UUID]:
         """Memories of a list that no search can find for want of a vector (D22)."""
@@ -152,15 +164,39 @@ class Finder:
         """The lists of a persona that have ever held something, with the global ones of its people; all if None."""
 
         def work(conn: Connection[Any]) -> list[Home]:
-            at = {"tenant": self._deps.tenant, "persona": persona}
-            return [Home(row[0], ListKey(*row[1:4])) for row in conn.execute(_SQL["lists_of_persona"], at)]
+            ahead = {
+                Home(stream, ListKey(ev.persona, ev.scope, ev.subject))
+                for ev, stream in self._saved_ahead(conn, "memory")
+                if ev.tenant == self._deps.tenant
+            }
+            people = [h.key.subject for h in ahead if h.key.persona == persona and h.key.scope == "personal"]
+            at = {"tenant": self._deps.tenant, "persona": persona, "people": people}
+            found = {Home(row[0], ListKey(*row[1:4])) for row in conn.execute(_SQL["lists_of_persona"], at)}
+            people += [h.key.subject for h in found if h.key.scope == "personal"]
+            found |= {
+                h for h in ahead
+                if persona in (None, h.key.persona) or (h.key.scope == "global" and h.key.subject in people)
+            }  # fmt: skip
+            return sorted(found, key=lambda h: (_SCOPES.index(h.key.scope), h.key.persona, h.key.subject))
 
         return self._deps.store.database.run(work)
 
     def knows(self, persona: str) -> bool:
         """Has this persona ever been saved for, replied as, or set up (D31)?"""
+
+        def ahead(conn: Connection[Any]) -> bool:
+            return any(
+                getattr(ev, "persona", None) == persona and ev.tenant == self._deps.tenant
+                for kind in ("MemorySaved", "ReplySearched")
+                for ev, _ in self._tail(conn, "history", kind, None)
+            )
+
         stream = persona_stream(self._deps.tenant, persona)
-        return persona in self._personas() or self._deps.store.load(stream, PERSONA).version > 0
+        return (
+            self._deps.store.load(stream, PERSONA).version > 0
+            or persona in self._personas()
+            or self._deps.store.database.run(ahead)
+        )
 
     def _personas(self) -> list[str]:
         def work(conn: Connection[Any]) -> list[str]:

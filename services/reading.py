@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ import orjson
 from psycopg import Connection
 
 from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.domain.identity import check_key, list_key, list_stream
+from remembrancer.domain.identity import SHARDS, check_key, list_key, list_stream
 from remembrancer.domain.persona_memory import MemoryList
 from remembrancer.domain.policy import Policy
 from remembrancer.projections.queries import load_queries
@@ -25,6 +26,7 @@ from remembrancer.services.answers import (
     MemoryView,
     Position,
 )
+from remembrancer.services.checks import checked_moment, checked_number, checked_text, checked_turn, shown
 from remembrancer.services.deps import LIST, TENANT, Deps
 from remembrancer.services.finder import Finder, Home
 from remembrancer.services.views import in_reading_order, view
@@ -59,7 +61,7 @@ class Reading:
     def list(self, persona: str | None, *, scope: str | None, subject: str | None, state: str | None) -> ListAnswer:
         """The lists of a persona. See `Remembrancer.list`."""
         if state not in (None, "active", "resting", "expired"):
-            raise InvalidInput(f"{state!r} is not a state.", hint="Use active, resting or expired.")
+            raise InvalidInput(f"{shown(state)} is not a state.", hint="Use active, resting or expired.")
         if scope is not None and subject is not None:
             key = list_key(persona, scope, subject)
             homes: Sequence[Home] = [Home(list_stream(self._deps.tenant, key), key)]
@@ -67,10 +69,10 @@ class Reading:
             homes = self._homes(persona, scope, subject)
         states, policy = self._states(homes)
         now = self._deps.now()
-        shown = []
+        lists = []
         for home, s in zip(homes, states, strict=True):
             views = in_reading_order([view(m, s, home.key, policy, now) for m in s.memories.values()])
-            shown.append(
+            lists.append(
                 ListView(
                     persona=home.key.persona,
                     scope=home.key.scope,
@@ -82,18 +84,28 @@ class Reading:
                     memories=[v for v in views if state is None or v.state == state],
                 )
             )
-        return ListAnswer(lists=shown)
+        return ListAnswer(lists=lists)
 
     def _homes(self, persona: str | None, scope: str | None, subject: str | None) -> Sequence[Home]:
         if persona is not None:
             check_key("persona", persona)
+        if subject is not None:
+            check_key("subject", subject)
         if scope is not None and scope not in ("server", "personal", "global"):
-            raise InvalidInput(f"{scope!r} is not a scope.", hint="Use server, personal or global.")
-        self._waiting.settle()
+            raise InvalidInput(f"{shown(scope)} is not a scope.", hint="Use server, personal or global.")
         homes = self._finder.lists(persona)
-        if persona is not None and not homes and not self._finder.knows(persona):
-            raise self._finder.no_such_persona(persona)
+        if persona is not None and not homes:
+            self.require_persona(persona)
         return [h for h in homes if scope in (None, h.key.scope) and subject in (None, h.key.subject)]
+
+    def require_persona(self, persona: str) -> None:
+        """Nothing, if there is or ever was such a persona.
+
+        Raises:
+            NotFound: there never was; near ones are named (D31).
+        """
+        if not self._finder.knows(check_key("persona", persona)):
+            raise self._finder.no_such_persona(persona)
 
     def _states(self, homes: Sequence[Home]) -> tuple[Sequence[MemoryList], Policy]:
         loaded = self._deps.store.load_many([(self._deps.tenant_stream, TENANT), *((h.stream, LIST) for h in homes)])
@@ -114,20 +126,23 @@ class Reading:
         after: str | None,
     ) -> HistoryAnswer:
         """What happened. See `Remembrancer.history`."""
-        if not 1 <= limit <= 1_000:
-            raise InvalidInput(f"limit must be from 1 to 1000, not {limit}.")
+        checked_number("limit", limit, 1, 1_000)
+        since, until = checked_moment("since", since), checked_moment("until", until)
+        at, shard, position, n = _cursor(after)
+        if persona is not None:
+            check_key("persona", persona)
+        turn = checked_turn(turn)
         if persona is None and memory is None and turn is None:
             raise InvalidInput("History of what?", hint="Name a persona, a memory or a turn.")
-        for moment in (since, until):
-            if moment is not None and moment.tzinfo is None:
-                raise InvalidInput("since and until need a time zone.", hint="Write 2026-05-03T10:00:00+00:00.")
+        if subject is not None and scope is None:
+            check_key("subject", subject)
+            raise InvalidInput("A subject alone names no list.", hint="Name its scope: server, personal or global.")
+        key = None if scope is None else list_key(persona, scope, subject or "")
         if memory is not None:
             self._finder.home(memory)
-        key = None if scope is None else list_key(persona, scope, subject or "")
+        if persona is not None and key is None:
+            self.require_persona(persona)
         self._waiting.settle()
-        if persona is not None and key is None and not self._finder.knows(persona):
-            raise self._finder.no_such_persona(persona)
-        at, shard, position, n = _cursor(after)
         params = {
             "tenant": self._deps.tenant, "persona": persona if key is None else key.persona,
             "scope": key and key.scope, "subject": key and key.subject, "memory": memory, "turn": turn, "since": since,
@@ -152,10 +167,9 @@ class Reading:
 
     def find(self, q: str, *, limit: int) -> Sequence[ArchiveHit]:
         """Texts that are or were memories, nearest first. See `Remembrancer.find`."""
-        if not q.strip():
+        if not checked_text("search text", q).strip():
             raise InvalidInput("Search for what?", hint="Give a text.")
-        if not 1 <= limit <= 100:
-            raise InvalidInput(f"limit must be from 1 to 100, not {limit}.")
+        checked_number("limit", limit, 1, 100)
         embedder = self._deps.embedder
         if embedder is None:
             raise InvalidInput("No embedding model is configured.", rule="T11", hint="Set REMEMBRANCER_EMBEDDER.")
@@ -169,11 +183,15 @@ def _next(row: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(raw).decode()
 
 
-def _cursor(after: str | None) -> tuple[datetime | None, int | None, int | None, int | None]:
+def _cursor(after: object) -> tuple[datetime | None, int | None, int | None, int | None]:
     if after is None:
         return None, None, None, None
-    try:
-        at, shard, position, n = orjson.loads(base64.urlsafe_b64decode(after))
-        return datetime.fromisoformat(at), int(shard), int(position), int(n)
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{after!r} is no page of a history.", hint="Pass `next` of the page before.") from None
+    with suppress(ValueError, TypeError, InvalidInput):
+        at, shard, position, n = orjson.loads(base64.urlsafe_b64decode(checked_text("page", after)))
+        return (
+            checked_moment("page", datetime.fromisoformat(at)),
+            checked_number("page", shard, 0, SHARDS - 1),
+            checked_number("page", position, 0, 2**63 - 1),
+            checked_number("page", n, 0, 2**15 - 1),
+        )
+    raise InvalidInput(f"{shown(after)} is no page of a history.", hint="Pass `next` of the page before.")

@@ -105,7 +105,6 @@ class Remember:
         make_room: UUID | None,
         source: e.Source,
         request_id: str | None,
-        stamps: Mapping[str, Any] | None = None,
     ) -> SaveAnswer:
         """Save a memory (R13, T12-T16, D7, D12, D13). See `Remembrancer.save`."""
         key = list_key(persona, scope, subject)
@@ -114,7 +113,7 @@ class Remember:
         stream, now = list_stream(self._deps.tenant, key), self._deps.now()
         body = {
             "key": key, "text": text, "actor": actor, "turn": turn, "until": until, "tags": new.tags,
-            "channels": new.channels, "make_room": make_room, "source": source.model_dump(), "stamps": stamps,
+            "channels": new.channels, "make_room": make_room, "source": source.model_dump(),
         }  # fmt: skip
         memory = make_id(stream.bytes[0])
         vector = self._vector(text)
@@ -125,7 +124,7 @@ class Remember:
             ctx = self._context(at, key, actor, now.date(), turn, request_id, stream)
             self._may_write(at, key, ctx)
             saved = lists.save(at.list, new, ctx, memory=memory, make_room=make_room)
-            events = saved.events if stamps is None else _with_stamps(saved.events, stamps)
+            events = saved.events
             if vector is not None and not saved.duplicate and not kept:
                 self._vectors.keep([(key.owner, text, vector)])
                 kept = True
@@ -139,7 +138,7 @@ class Remember:
                     _notice(saved_notice(key, _notices(at), text, saved.forgotten and saved.forgotten.memory.text))
                 ],
             }
-            stamp = [] if saved.duplicate or stamps is not None else ["created_at", "updated_at"]
+            stamp = [] if saved.duplicate else ["created_at", "updated_at"]
             return Decision([self._batch(stream, events, at, key)], orjson.dumps({"answer": answer, "stamp": stamp}))
 
         request = self._request(stream, key, "save", request_id, body)
@@ -465,11 +464,6 @@ def _evolved(at: _Loaded, events: Sequence[e.Event], stream: UUID, now: datetime
     for n, ev in enumerate(events, start=1):
         state = lists.evolve(state, e.Recorded(ev, stream, at.version + n, stream.bytes[0], 0, now))
     return state
-
-
-def _with_stamps(events: Sequence[e.Event], stamps: Mapping[str, Any]) -> tuple[e.Event, ...]:
-    """An import carries over when a memory was made, used and matched (D8)."""
-    return tuple(ev.model_copy(update=dict(stamps)) if isinstance(ev, e.MemorySaved) else ev for ev in events)
 
 
 def _json(v: MemoryView) -> dict[str, Any]:

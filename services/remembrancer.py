@@ -39,7 +39,7 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
-from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_turn
+from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
 from remembrancer.services.remember import names
@@ -379,7 +379,12 @@ class Remembrancer:
     # -- settings --------------------------------------------------------------------------------------------------
 
     def persona(self, persona: str) -> PersonaView:
-        """A persona's settings."""
+        """A persona's settings.
+
+        Raises:
+            NotFound: a persona that never was; names near ones (D31).
+        """
+        self._engine.reading.require_persona(persona)
         return self._engine.configure.persona(persona)
 
     def set_persona(
@@ -513,8 +518,15 @@ class Remembrancer:
         return self._engine.waiting.wait(positions, timeout=timeout, mode=mode)
 
     def embed_pending(self, limit: int = 64) -> int:
-        """Give vectors to memories that were saved without one (D22). Also done in the background."""
-        return self._engine.vectors.pending(limit)
+        """Give vectors to memories that were saved without one, at most `limit` (D22). Also done in the background.
+
+        Returns:
+            How many got one.
+
+        Raises:
+            EmbedderFailed: the model is still away.
+        """
+        return self._engine.vectors.pending(checked_number("limit", limit, 1, 10_000))
 
     def __del__(self) -> None:
         with suppress(Exception):

@@ -16,6 +16,7 @@ from pydantic_settings import (
 )
 
 from remembrancer.domain.errors import InvalidInput
+from remembrancer.domain.identity import check_key
 from remembrancer.domain.policy import Policy
 
 CONFIG = Path(platformdirs.user_config_dir("remembrancer")) / "remembrancer.toml"
@@ -105,6 +106,9 @@ def load_settings(**keywords: Any) -> Settings:
             hint=f"There are: {', '.join(sorted(Settings.model_fields))}.",
         )
     try:
-        return Settings(**given)
+        settings = Settings(**given)
     except ValidationError as error:
         raise invalid(error) from error
+    check_key("tenant", settings.tenant)
+    settings.policy()
+    return settings

@@ -135,7 +135,7 @@ class Transfer:
         Raises:
             InvalidInput: this is no export of ours; nothing was written.
         """
-        if isinstance(rows, str | bytes | Mapping):
+        if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
             raise InvalidInput("The rows of an export are a sequence of JSON objects, the header first.")
         total = len(rows) if isinstance(rows, Sized) else None
         each = iter(rows)
@@ -164,6 +164,9 @@ class Transfer:
             InvalidInput: no such file, or nobody says of which server or user it is; nothing was written.
         """
         file = read_tomori(data)
+        for what, name in (("persona", persona), ("subject", subject)):
+            if name is not None:
+                check_key(what, name)
         keyed = [(file.key(bucket, persona, subject), bucket) for bucket in file.data.buckets]
         items = [(key, bucket, memory) for key, bucket in keyed for memory in bucket.memories]
         now = self._deps.now()

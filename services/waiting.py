@@ -10,8 +10,10 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from remembrancer.domain.errors import InvalidInput, Unavailable
+from remembrancer.domain.identity import SHARDS
 from remembrancer.projections.queries import queries
 from remembrancer.services.answers import Position
+from remembrancer.services.checks import checked_number, checked_seconds, shown
 from remembrancer.services.deps import Deps
 
 _SQL = queries("runner")
@@ -50,11 +52,11 @@ class Waiting:
 
         Raises:
             Unavailable: time is up, and the mode says so.
+            InvalidInput: no positions, no time, no mode.
         """
         if mode not in ("raise", "stale"):
-            raise InvalidInput(f"mode is raise or stale, not {mode!r}.")
-        wanted = {p.shard: p.position for p in positions}
-        return self._until(wanted, timeout, mode, tuple(projections))
+            raise InvalidInput(f"mode is raise or stale, not {shown(mode)}.")
+        return self._until(_wanted(positions), checked_seconds("timeout", timeout), mode, tuple(projections))
 
     def settle(self, timeout: float = 2.0) -> bool:
         """Until the read model has all that is committed now; False when it lags behind longer than that."""
@@ -87,3 +89,16 @@ class Waiting:
             return conn.execute(_SQL["reached"], at).fetchone() is not None
 
         return self._deps.store.database.run(work)
+
+
+def _wanted(positions: object) -> dict[int, int]:
+    """The highest position of each shard."""
+    if not isinstance(positions, Iterable) or isinstance(positions, str | bytes | Mapping):
+        raise InvalidInput(f"positions must be a list, not {shown(positions)}.", hint="Pass `positions` of an answer.")
+    wanted: dict[int, int] = {}
+    for one in positions:
+        if not isinstance(one, Position):
+            raise InvalidInput(f"{shown(one)} is no position.", hint="Pass `positions` of an answer.")
+        shard = checked_number("shard", one.shard, 0, SHARDS - 1)
+        wanted[shard] = max(wanted.get(shard, 0), checked_number("position", one.position, 0, 2**63 - 1))
+    return wanted

@@ -71,7 +71,7 @@ def _moment(given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
-        moment = datetime.fromisoformat(f"{given}T00:00Z" if len(given) == len("2026-05-03") else given)
+        moment = datetime.fromisoformat(f"{given} 00:00Z" if len(given) == len("2026-05-03") else given)
     except ValueError:
         raise InvalidInput(f"{given!r} is not a moment.", hint=f"Write {_MOMENT}.") from None
     if moment.tzinfo is None:

@@ -43,11 +43,12 @@ WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
 ORDER BY h.recorded_at, h.position
 
 -- name: lists_of_persona
--- The lists of a persona, and the global ones of a subject.
+-- The lists of a persona, and the global ones of its people, those included that the read model does not know yet.
 SELECT l.list, l.persona, l.scope, l.subject FROM remembrancer.list l
 WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
   AND l.tenant = %(tenant)s
   AND (%(persona)s::text IS NULL OR l.persona = %(persona)s::text
+       OR (l.scope = 'global' AND l.subject = ANY (%(people)s::text[]))
        OR (l.scope = 'global' AND l.subject IN (
              SELECT s.subject FROM remembrancer.list s
              WHERE s.generation = l.generation AND s.tenant = l.tenant AND s.persona = %(persona)s::text AND s.scope = 'personal')))

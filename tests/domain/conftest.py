@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("domain", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
-    "mutants", settings.get_profile("domain"), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+    "domain", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("explore", settings.get_profile("domain"), derandomize=False)
+settings.register_profile("mutants", settings.get_profile("domain"), phases=[Phase.explicit, Phase.generate])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Another profile is named with `--hypothesis-profile`: `mutants` finds, and does not explain."""
+    """Others by `--hypothesis-profile`: `explore` draws new examples, `mutants` finds and does not explain."""
     if not config.getoption("--hypothesis-profile", None):
         settings.load_profile("domain")

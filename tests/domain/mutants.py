@@ -137,11 +137,6 @@ MUTANTS = [
         WEEKS,
     ),
     Mutant(
-        "days between the last use and an import count twice", "persona_memory.py",
-        "        base_day=ev.day,\n", "        base_day=ev.last_used_day or ev.day,\n",
-        WEEKS,
-    ),
-    Mutant(
         "one day more before it rests", "decay.py",
         "unused_days >= rest_after_days", "unused_days > rest_after_days",
         "test_decay.py",
@@ -377,8 +372,8 @@ def check_the_ground(tests: Sequence[str]) -> str | None:
         where = run_python(home, "-c", "import remembrancer.domain.decay as d; print(d.__file__)").stdout.strip()
         if where != str(home / "decay.py"):
             return f"The tests would not use the copy but {where}."
-        ran = run_tests(home, *tests)
-    return None if ran.returncode == 0 else f"Not green without any mistake:\n{ran.stdout}{ran.stderr}"
+        ran = run_tests(home, *tests) if tests else None
+    return None if ran is None or ran.returncode == 0 else f"Not green without any mistake:\n{ran.stdout}{ran.stderr}"
 
 
 def say(line: str) -> None:
@@ -392,6 +387,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mutate", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mistakes with one of these words in their name")
     parser.add_argument("--fast", action="store_true", help="a part that takes less than a minute on two cores")
+    parser.add_argument("--trust", action="store_true", help="do not first run the tests without any mistake")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     options = parser.parse_args(argv)
     chosen = [
@@ -400,7 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (mutant.fast or not options.fast)
         and (not options.words or any(word in mutant.name for word in options.words))
     ]
-    if wrong := check_the_ground(sorted({mutant.test for mutant in chosen})):
+    if wrong := check_the_ground([] if options.trust else sorted({mutant.test for mutant in chosen})):
         say(wrong)
         return 1
     bad = 0

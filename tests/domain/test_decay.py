@@ -224,9 +224,8 @@ def test_with_decay_off_every_memory_counts_as_active_also_those_that_rested(): 
 
 def test_an_imported_memory_goes_on_where_it_was():  # SPEC 2, D8
     """Its days come with it, and the days on which this list was searched before it came do not count again."""
-    last = days_after(DAY, -3)
     talk = searched_days(days_after(DAY, -5), 5)
-    state = fold(talk, saved(1, day=DAY, actor="import", unused_days=4, last_used_day=last), searched(DAY))
+    state = fold(talk, saved(1, day=DAY, actor="import", unused_days=4), searched(DAY))
     assert unused(state, 1) == 4
     assert unused(fold(searched(TOMORROW), state=state), 1) == 5
     assert unused(fold(matched(1, day=TOMORROW), state=state), 1) == 0

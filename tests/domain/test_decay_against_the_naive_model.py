@@ -6,6 +6,7 @@ forget, imports, pins, deletions, restores, recounts and undone turns: after eac
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
 from typing import Any, NamedTuple
@@ -43,7 +44,7 @@ class Weeks:
         self.undone_turn: str | None = None
         self.facts: list[Given] = []
         self.left_today: set[int] = set()
-        self.blind_today: set[int] = set()
+        self.blind: dict[date, set[int]] = defaultdict(set)
         self.in_order = True
 
     def take(self, step: Step) -> None:
@@ -51,7 +52,6 @@ class Weeks:
         if step.gap:
             self.day = days_after(self.day, step.gap)
             self.left_today.clear()
-            self.blind_today.clear()
         getattr(self, step.what)(step)
         self.agree()
 
@@ -98,7 +98,7 @@ class Weeks:
         there = self.here() | self.left_today if late else self.here()
         there = {k for k in there if self.born[k] <= day}
         hidden = set(some_of(there, step.hidden))
-        blind = self.blind_today
+        blind = self.blind[day]
         if short_form:
             search: Given = searched(day, seen=sorted(there - hidden - blind))
         else:
@@ -142,8 +142,8 @@ class Weeks:
         """An import, with the days that it had, and perhaps pinned."""
         k = len(self.born) + 1
         self.born[k] = self.day
-        carried, last, is_pinned = step.how % 10, days_after(self.day, -step.which % 20), step.hidden % 8 == 0
-        happened = saved(k, day=self.day, actor="import", unused_days=carried, last_used_day=last, pinned=is_pinned)
+        carried, is_pinned = step.how % 10, step.hidden % 8 == 0
+        happened = saved(k, day=self.day, actor="import", unused_days=carried, pinned=is_pinned)
         self.happens(happened)
         self.diary.tell(self.day, "save", k, days=carried)
         if is_pinned:
@@ -161,7 +161,7 @@ class Weeks:
                 self.happens(happening(e.MemoryDeleted, self.day, **fields))
             self.left_today.add(k)
             if self.hidden_so_far(k):  # whether a second search of the day would have seen it, nobody can say
-                self.blind_today.add(k)
+                self.blind[self.day].add(k)
             self.diary.tell(self.day, "remove", k, turn=turn, by_person=by_person)
 
     def restore(self, step: Step) -> None:

@@ -8,8 +8,9 @@ from tests.domain import mutants
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_each_mistake_that_looks_right_turns_its_test_red(capsys: pytest.CaptureFixture[str]):
-    wrong = mutants.main(["--fast"])
+    wrong = mutants.main(["--fast", "--trust"])
     assert not wrong, capsys.readouterr().out
 
 

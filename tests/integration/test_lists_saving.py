@@ -155,6 +155,14 @@ def test_c5_d13_what_a_person_deleted_is_not_learned_again_by_a_model_in_any_lis
     assert world.get(aikos)
 
 
+def test_d13_what_was_deleted_for_a_server_is_not_learned_there_by_any_persona(world: World):
+    world.memory.delete(world.save(CAT))
+    for persona in ("mira", "kaito"):
+        with pytest.raises(Tombstoned):
+            world.save(CAT, persona=persona)
+    world.save(CAT, subject="chess club")
+
+
 def test_d13_what_a_person_edited_away_is_not_learned_again_either(world: World):
     home = world.save("Juno lives in Lisbon")
     world.memory.edit(home, text="Juno lives in Porto")

@@ -420,6 +420,57 @@ def test_d26_a_reply_without_a_chat_belongs_to_the_chat_of_that_place_or_of_its_
     assert len(world.events(e.ChatStarted)) == 5
 
 
+def test_d5_a_model_whose_threshold_nobody_has_measured_is_no_search_and_ticks_nothing(database_url: str):
+    with World(database_url, match_threshold=None) as world:
+        cat = world.save(CAT)
+        world.day(1)
+        answer = world.say("how is Mochi?")
+        assert (answer.search.status, desk(answer), world.unused(cat)) == ("unavailable", [CAT], [0])
+        assert "calibrate" in (answer.search.reason or "")
+        world.memory.set_policy(match_threshold=0.3)
+        assert matched(world.say("how is Mochi?")) == [CAT]
+
+
+def test_d5_the_threshold_is_the_lowest_score_that_counts(world: World):
+    world.save(CAT)
+    (found,) = world.say("how is Mochi?").search.candidates
+    for threshold, expected in ((found.score, [CAT]), (found.score + 1e-6, [])):
+        world.memory.set_policy(match_threshold=threshold)
+        answer = world.say("how is Mochi?")
+        assert (answer.search.threshold, matched(answer)) == (threshold, expected)
+
+
+def test_t4_a_tick_is_one_event_and_rewrites_no_memory_however_many_there_are(world: World):
+    for n in range(60):
+        world.save(f"Fact number {n}", tags=["spring"] if n % 3 else [])
+    world.say()
+    world.project()
+    before = versions_of_rows(world)
+    for number, tags in ((1, []), (2, ["spring"]), (3, [])):
+        world.day(number)
+        assert world.wrote(lambda tags=tags: world.say(tags=tags)).count("ListSearched") == 1
+        world.project()
+    assert versions_of_rows(world) == before
+
+
+def versions_of_rows(world: World) -> list[tuple[str, str]]:
+    """Which version of each row of `memory` and `memory_use` is the present one."""
+    with world.memory.engine.store.database.connection() as conn:
+        return conn.execute(
+            "SELECT id::text, xmin::text FROM remembrancer.memory"
+            " UNION ALL SELECT id::text, xmin::text FROM remembrancer.memory_use ORDER BY 1, 2"
+        ).fetchall()  # type: ignore[return-value]
+
+
+def test_d28_d12_saying_it_again_with_a_new_date_extends_it(world: World):
+    away = world.save("Juno is on holiday", until=START.date())
+    world.day(2)
+    assert world.states(away) == ["expired"]
+    answer = world.saving("Juno is on holiday", until=(START + timedelta(days=5)).date())
+    assert (answer.status, answer.memory.id, answer.memory.state) == ("duplicate", away, "active")
+    assert desk(world.say()) == ["Juno is on holiday"]
+
+
 def test_t17_one_embedding_request_a_reply(world: World):
     world.save(CAT)
     world.save("Juno paints rivers", scope="personal")

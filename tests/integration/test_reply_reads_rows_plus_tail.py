@@ -1,7 +1,8 @@
-"""A reply sees every acknowledged write, the projector stopped too: rows plus the events ahead (DESIGN 4)."""
+"""A reply sees every acknowledged write, the projector stopped too: rows plus events ahead (DESIGN 4, C4, T10, D22)."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 from uuid import UUID
 
@@ -131,6 +132,41 @@ def test_d22_the_vector_of_a_save_that_came_later_is_found_without_a_row(world: 
     world.project()
     assert world.memory.embed_pending() == 1
     assert matched(world.say("how is Mochi?")) == [CAT]
+
+
+def test_t17_d2_while_a_projector_runs_each_reply_has_each_acknowledged_write_and_the_right_counters(world: World):
+    stop = threading.Event()
+
+    def project() -> None:
+        runner = world.memory.engine.runner
+        while not stop.is_set():
+            runner.run_batch(runner.projections[0])
+
+    expected: list[str] = []
+    projector = threading.Thread(target=project)
+    projector.start()
+    try:
+        for number in range(40):
+            world.day(number)
+            if number % 3 == 2:
+                gone = expected.pop(0)
+                world.memory.delete(next(m.id for m in world.listed().memories if m.text == gone))
+            text = f"Word{number} is a word"
+            memory = world.save(text, tags=["odd"] if number % 2 else [])
+            expected.append(text)
+            if number % 5 == 4:
+                world.memory.edit(memory, text=f"{text}, edited")
+                expected[-1] = f"{text}, edited"
+            answer = world.say(f"Word{number}?", tags=["odd"])
+            assert text in matched(answer)[0]
+            world.say(f"Word{number - 1}?")
+            folded = world.listed().memories
+            assert {m.text for m in folded} == set(expected)
+            on_desk = {m.text: m.unused_days for m in world.say("", tags=["odd"]).prefix.memories}
+            assert on_desk == {m.text: m.unused_days for m in folded if m.state == "active"}
+    finally:
+        stop.set()
+        projector.join()
 
 
 def test_settings_need_no_projector(world: World, cat: UUID):
