@@ -164,8 +164,8 @@ class Erase:
         return [one for one, events in every if events], [one for one, _ in every]
 
     def _nobody(self, conn: Connection[Any], user: str) -> NotFound:
-        people = [row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})]
-        near = difflib.get_close_matches(user, people, n=3, cutoff=0.6)
+        people = {row[0].casefold(): row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})}
+        near = [people[name] for name in difflib.get_close_matches(user.casefold(), people, n=3)]
         hint = f"Did you mean {' or '.join(near)}?" if near else "Write the key as it is used in saves and replies."
         return NotFound(f"Nothing here is or was of a user {user!r}.", rule="D31", hint=hint, near=near)
 

@@ -1,4 +1,4 @@
--- The planner's statistics are copies of what stands in rows, and outlive them: neither texts and vectors nor keys are
+-- The planner's statistics are copies of what stands in rows, and outlive them: neither texts nor vectors nor keys are
 -- sampled (D24). No statement is planned by them. A new partition does not take this over, so whoever makes one calls it
 -- again before rows come in.
 CREATE FUNCTION remembrancer.no_samples_v1() RETURNS void LANGUAGE plpgsql AS $$
@@ -14,7 +14,8 @@ BEGIN
     WHERE c.relnamespace = 'remembrancer'::regnamespace AND c.relkind IN ('r', 'p')
       AND (top.relname, a.attname) IN (
         ('memory', 'text'), ('memory', 'terms'), ('memory', 'embedding'), ('archive', 'text'), ('archive', 'embedding'),
-        ('history', 'before'), ('history', 'after'), ('embedding', 'digest'), ('embedding', 'vector'), ('subject_key', 'key'))
+        ('history', 'before'), ('history', 'after'), ('parked', 'error'), ('embedding', 'digest'), ('embedding', 'vector'),
+        ('subject_key', 'key'))
       AND a.attstattarget IS DISTINCT FROM 0
   LOOP
     EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET STATISTICS 0', r.sampled, r.name);
