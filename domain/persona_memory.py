@@ -42,6 +42,8 @@ class Gone(NamedTuple):
     """The turn that did it and would bring it back; None if a person did (D14)."""
     away_from: date
     """The first day whose searches did not see it because it was away, not because it was hidden."""
+    moved: bool = False
+    """It lives on in another list (R11): it is not restored here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,8 @@ def _gone(s: MemoryList, ev: e.MemoryEvicted | e.MemoryDeleted | e.MemoryMoved, 
     today = at.date()
     hidden_today = m.id in s.days.off.get(today, NOBODY)
     turn = None if ev.actor == "person" else ev.turn
-    gone = Gone(m, turn, today + timedelta(days=1) if hidden_today else today)
+    moved = isinstance(ev, e.MemoryMoved)
+    gone = Gone(m, turn, today + timedelta(days=1) if hidden_today else today, moved)
     return replace(s, memories=rest, gone={**s.gone, m.id: gone})
 
 

@@ -11,7 +11,8 @@ from remembrancer.domain import events as e
 
 
 class Told(NamedTuple):
-    """One line of a story. `before` and `after` are texts; LAST stands for the memory's text as it was."""
+    """One line of a story. `before` and `after` are texts; LAST stands for the memory's text as it was,
+    WAS for its text before the event's turn."""
 
     memory: UUID | None
     sentence: str
@@ -21,6 +22,7 @@ class Told(NamedTuple):
 
 
 LAST = "\x00last"
+WAS = "\x00was"
 
 _WHO = {"persona": "The persona", "person": "A person", "deep": "The background pass", "import": "An import",
         "system": "Remembrancer"}  # fmt: skip
@@ -81,7 +83,7 @@ def tell(ev: e.Event) -> Iterator[Told]:
             for k in ev.restored:
                 yield Told(k, f"The turn {ev.turn} was undone, so it is back.", None, LAST)
             for k in ev.reverted:
-                yield Told(k, f"The turn {ev.turn} was undone, and it is worded as before.", LAST, LAST)
+                yield Told(k, f"The turn {ev.turn} was undone, and it is worded as before.", LAST, WAS)
             for k in ev.unmatched:
                 yield Told(k, f"The turn {ev.turn} was undone, and with it its use in that turn.", LAST, LAST)
             for k, why in ev.kept:

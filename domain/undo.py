@@ -149,7 +149,7 @@ def restore(s: MemoryList, memory: UUID, ctx: Context) -> tuple[e.Event, ...]:
     if memory in s.memories:
         return ()
     gone = s.gone.get(memory)
-    if gone is None:
+    if gone is None or gone.moved:
         raise NotFound(
             f"There is nothing to restore of {memory}.",
             rule="R18",

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from remembrancer.domain import events as e
 from remembrancer.domain.events import Recorded
-from remembrancer.domain.story import LAST, tell
+from remembrancer.domain.story import LAST, WAS, tell
 from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import queries, write
 
@@ -27,6 +27,7 @@ class HistoryProjection:
         """Fold a batch. A memory's text where an event does not carry it is taken from its last line."""
         told = [(r, list(tell(r.event))) for r in events]
         texts = self._texts(conn, generation, told)
+        wordings = self._wordings(conn, generation, told)
         rows: list[dict[str, Any]] = []
         for r, lines in told:
             ev = r.event
@@ -38,6 +39,10 @@ class HistoryProjection:
             for n, line in enumerate(lines):
                 last = texts.get(line.memory) if line.memory else None
                 after = last if line.after == LAST else line.after
+                if isinstance(ev, e.MemoryEdited):
+                    wordings.setdefault((ev.memory, ev.turn), ev.before)
+                elif after == WAS:
+                    after = wordings.pop((line.memory, ev.turn), None)
                 rows.append(
                     {
                         "generation": generation,
@@ -64,6 +69,23 @@ class HistoryProjection:
                     texts[line.memory] = said
         if rows:
             write(conn.cursor(), _SQL["insert"], rows)
+
+    @staticmethod
+    def _wordings(
+        conn: Connection[Any], generation: int, told: Sequence[tuple[Recorded, Sequence[Any]]]
+    ) -> dict[tuple[UUID | None, str | None], str]:
+        """The text of memories before the first edit of a turn that the batch undoes."""
+        wanted = [(line.memory, r) for r, lines in told for line in lines if line.after == WAS]
+        if not wanted:
+            return {}
+        params = {
+            "generation": generation,
+            "shards": [r.shard for _, r in wanted],
+            "memories": [memory for memory, _ in wanted],
+            "turns": [r.event.turn for _, r in wanted],
+            "positions": [r.position for _, r in wanted],
+        }
+        return {(row[0], row[1]): row[2] for row in conn.execute(_SQL["wordings"], params).fetchall()}
 
     @staticmethod
     def _texts(

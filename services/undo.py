@@ -5,7 +5,7 @@ A turn may have touched several lists: it is undone in all of them or in none, b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -85,9 +85,13 @@ class Undo:
 
         def rewound(turns: Sequence[str]) -> Batch:
             event = e.ChatRewound(
-                id=make_id(stream.bytes[0]), tenant=self._deps.tenant, request_id=request_id, chat=said["chat"], to=turn,
+                id=make_id(stream.bytes[0]),
+                tenant=self._deps.tenant,
+                request_id=request_id,
+                chat=said["chat"],
+                to=turn,
                 turns=tuple(turns),
-            )  # fmt: skip
+            )
             return Batch(stream, [event], None, (home,))
 
         later = self._later_turns(stream, turn)
@@ -159,9 +163,7 @@ class Undo:
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
             return _answered(before)
         try:
-            done = self._deps.store.transact(
-                request, lambda: self._take_back(turns, request_id, now), decide, now=now
-            )
+            done = self._deps.store.transact(request, lambda: self._take_back(turns, request_id, now), decide, now=now)
         except _Nothing:
             return UndoAnswer(turns=list(turns), removed=[], restored=[], reverted=[], kept=[])
         return _answered(done)
@@ -192,7 +194,7 @@ class Undo:
             for turn in turns:
                 events = [r for r in done[turn] if r.stream == home.stream and r.version <= one.version]
                 ctx = self._context(home, policy, policy_version, turn, request_id, now)
-                event = undo.roll_back(t.after, events, ctx, lambda m, turn=turn: self._last_use(home, m, turn))  # type: ignore[misc]
+                event = undo.roll_back(t.after, events, ctx, self._last_use(home, turn))
                 if event is not None:
                     t.after = _evolved(t.after, [event], home.stream, t.version + len(t.events), now)
                     t.events.append(event)
@@ -214,8 +216,11 @@ class Undo:
             request_id=request_id,
         )
 
-    def _last_use(self, home: Home, m: Memory, turn: str) -> date:
+    def _last_use(self, home: Home, turn: str) -> Callable[[Memory], date]:
         """The day of a memory's last use but for a turn's, from its list's events: the state keeps only the latest."""
+        return lambda m: self._last_use_of(home, m, turn)
+
+    def _last_use_of(self, home: Home, m: Memory, turn: str) -> date:
         days = [m.base_day] if m.turn is None else []
         voided: set[str] = {turn}
         events = self._deps.store.read([(home.stream, 0)])

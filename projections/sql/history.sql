@@ -18,6 +18,20 @@ CROSS JOIN LATERAL (
   ORDER BY x.position DESC LIMIT 1
 ) h
 
+-- name: wordings
+-- The text of each memory before the first edit of a turn, since that turn was last undone.
+SELECT p.memory, p.turn, h.before
+FROM unnest(%(shards)s::int2[], %(memories)s::uuid[], %(turns)s::text[], %(positions)s::int8[]) AS p (shard, memory, turn, position)
+CROSS JOIN LATERAL (
+  SELECT x.before FROM remembrancer.history x
+  WHERE x.generation = %(generation)s AND x.shard = p.shard AND x.memory = p.memory AND x.position < p.position
+    AND x.turn = p.turn AND x.event = 'MemoryEdited'
+    AND x.position > coalesce((SELECT max(u.position) FROM remembrancer.history u
+                               WHERE u.generation = %(generation)s AND u.shard = p.shard AND u.memory = p.memory
+                                 AND u.position < p.position AND u.turn = p.turn AND u.event = 'TurnRolledBack'), 0)
+  ORDER BY x.position LIMIT 1
+) h
+
 -- name: erase
 -- An erased list's lines keep their stamps and lose their texts.
 UPDATE remembrancer.history

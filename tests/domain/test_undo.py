@@ -35,9 +35,7 @@ LATER = days_after(DAY, 3)
 
 
 def recorded(*what):
-    return [
-        Recorded(ev, m(0), n, 0, n, at) for n, (ev, at) in enumerate(flat(what), start=1)
-    ]
+    return [Recorded(ev, m(0), n, 0, n, at) for n, (ev, at) in enumerate(flat(what), start=1)]
 
 
 def folded(events) -> MemoryList:
@@ -65,9 +63,7 @@ def test_what_the_turn_saved_goes():
 
 
 def test_what_the_turn_edited_is_worded_as_before_with_its_stamps():
-    before, event, after = undone(
-        saved(1, "Juno lives in Lisbon."), edited(1, "Juno lives in Porto.", LATER, turn="t")
-    )
+    before, event, after = undone(saved(1, "Juno lives in Lisbon."), edited(1, "Juno lives in Porto.", LATER, turn="t"))
     assert event.reverted == (m(1),)
     old, back = folded(recorded(saved(1, "Juno lives in Lisbon."))).memories[m(1)], after.memories[m(1)]
     assert (back.text, back.updated_at, back.since) == (old.text, old.updated_at, old.since)
@@ -84,9 +80,7 @@ def test_what_the_turn_deleted_or_evicted_is_back_as_it_was():
 
 
 def test_what_the_turn_matched_is_as_if_it_had_not_been_and_the_day_stays_counted():
-    _, event, after = undone(
-        saved(1), searched(days_after(DAY, 1)), searched(LATER), matched(1, day=LATER, turn="t")
-    )
+    _, event, after = undone(saved(1), searched(days_after(DAY, 1)), searched(LATER), matched(1, day=LATER, turn="t"))
     assert event.unmatched == {m(1): DAY}
     assert after.memories[m(1)].unused_days(after.days) == 2
     assert after.memories[m(1)].last_matched_at is None
@@ -107,7 +101,7 @@ def test_what_a_person_edited_or_confirmed_after_the_turn_stays():
 
 
 def test_what_a_later_turn_changed_again_is_kept():
-    before, event, after = undone(saved(1), edited(1, "Once.", turn="t"), edited(1, "Twice.", LATER, turn="u"))
+    _, event, after = undone(saved(1), edited(1, "Once.", turn="t"), edited(1, "Twice.", LATER, turn="u"))
     assert event.kept == ((m(1), BY_A_LATER_TURN),)
     assert after.memories[m(1)].text == "Twice."
 
@@ -232,5 +226,3 @@ def _named(ev):
     if isinstance(ev, e.MemoriesMatched):
         return [x.memory for x in ev.matches]
     return [ev.memory] if hasattr(ev, "memory") else []
-
-

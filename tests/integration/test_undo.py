@@ -104,6 +104,21 @@ def test_the_next_reply_sees_an_undo_and_a_restore_at_once(world: World, project
     assert_read_model_is_a_fresh_fold(world.memory)
 
 
+def test_history_tells_the_wording_that_an_undo_brought_back(world: World):
+    """C30: the text before and after."""
+    kept = world.memory.save(PERSONA, scope="server", subject=SERVER, text="juno lives in lisbon").memory
+    for split in (True, False):
+        reply(world, "hello", "t")
+        world.memory.edit(kept.id, text="juno lives in porto", actor="persona", turn="t")
+        world.memory.edit(kept.id, text="juno lives in braga", actor="persona", turn="t")
+        if split:
+            world.memory.engine.runner.catch_up()
+        world.memory.undo_turn("t")
+        world.memory.engine.runner.catch_up()
+    told = [x for x in world.memory.history(memory=kept.id).entries if "worded as before" in x.sentence]
+    assert [(x.before, x.after) for x in told] == [("juno lives in braga", "juno lives in lisbon")] * 2
+
+
 def test_a_restore_lifts_the_tombstone(world: World):
     """D13: what a person deleted the persona may not learn again, until a person has restored it."""
     kept = world.memory.save(PERSONA, scope="server", subject=SERVER, text="juno snores").memory
@@ -117,9 +132,7 @@ def test_a_restore_lifts_the_tombstone(world: World):
 def test_undo_and_restore_never_forget_anything_for_room(database_url: str):
     """D8: a list may stand over its cap."""
     with World(database_url, list_capacity=1, rest_after_days=1) as world:
-        old = world.memory.save(
-            PERSONA, scope="server", subject=SERVER, text="first of all", actor="persona"
-        ).memory
+        old = world.memory.save(PERSONA, scope="server", subject=SERVER, text="first of all", actor="persona").memory
         world.day(1)
         reply(world, "something else entirely", "t")
         learn(world, "second of all", "t")
