@@ -489,6 +489,15 @@ def test_an_answer_of_before_is_gone_and_its_request_writes_nothing_again(world:
     assert world.texts("personal") == set()
 
 
+def test_a_process_that_remembers_the_old_key_replies_under_a_new_one(world: World) -> None:  # D24
+    world.save("Juno collects stamps", scope="personal")
+    other = world.open()
+    reply: dict[str, Any] = {"message": "stamps?", "users": [USER]}
+    assert desk(other.reply(PERSONA, request_id="before", **reply)) == ["Juno collects stamps"]
+    world.memory.erase(USER)
+    assert desk(other.reply(PERSONA, request_id="after", **reply)) == []
+
+
 # -- once ----------------------------------------------------------------------------------------------------------
 
 
