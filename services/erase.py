@@ -71,13 +71,11 @@ class Erase:
 
     def _erase(self, subject: Subject, request: Request) -> Appended:
         store = self._deps.store
-        streams: list[_Stream] = []
+        streams: set[UUID] = set()
 
         def work(conn: Connection[Any]) -> Appended:
-            nonlocal streams
             with conn.transaction():
-                done, streams = self._in_one_transaction(conn, subject, request)
-            return done
+                return self._in_one_transaction(conn, subject, request, streams)
 
         try:
             done = store.database.run(work)
@@ -86,14 +84,14 @@ class Erase:
             assert found is not None
             done = found
         store.keys.let_go(self._deps.tenant, subject)
-        store.forget({one.stream for one in streams})
+        store.forget(streams)
         if store.on_commit is not None:
             store.on_commit(done.reached)
         return done
 
     def _in_one_transaction(
-        self, conn: Connection[Any], subject: Subject, request: Request
-    ) -> tuple[Appended, list[_Stream]]:
+        self, conn: Connection[Any], subject: Subject, request: Request, found: set[UUID]
+    ) -> Appended:
         tenant, now = self._deps.tenant, self._deps.now()
         at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key}
 
@@ -102,7 +100,8 @@ class Erase:
         conn.execute(_SQL["head"], at)
 
         # 2. what is theirs
-        streams, all_streams = self._streams(conn, subject, at)
+        streams, every = self._streams(conn, subject, at)
+        found.update(every)
 
         # 3. it is said in each stream that has something to erase
         answer = orjson.dumps({
@@ -117,10 +116,10 @@ class Erase:
 
         # 4. keys and rows
         self._deps.store.keys.destroy(tenant, subject, now=now, connection=conn)
-        at["streams"] = [one.stream for one in all_streams]
+        at["streams"] = every
         for rows in _ROWS:
             conn.execute(_SQL[rows], at)
-        return Appended(True, answer, *outcome), all_streams
+        return Appended(True, answer, *outcome)
 
     def _event(self, one: _Stream, subject: Subject, request: Request) -> Placed:
         event = SubjectErased(
@@ -135,7 +134,7 @@ class Erase:
 
     def _streams(
         self, conn: Connection[Any], subject: Subject, at: Mapping[str, Any]
-    ) -> tuple[list[_Stream], list[_Stream]]:
+    ) -> tuple[list[_Stream], list[UUID]]:
         """The streams of a person that say something since they were last erased; and all of them.
 
         Whose a stream is, its first event says: the tables may be behind. They are asked, too, since their rows have to
@@ -160,8 +159,7 @@ class Erase:
         if not found and not _one(conn, "key", at):
             raise self._nobody(conn, subject.key)
         counted = conn.execute(_SQL["since_last_time"], {**at, "streams": list(found)}).fetchall()
-        every = [(_Stream(stream, found[stream], memories), events) for stream, events, memories in counted]
-        return [one for one, events in every if events], [one for one, _ in every]
+        return [_Stream(stream, found[stream], memories) for stream, events, memories in counted if events], list(found)
 
     def _nobody(self, conn: Connection[Any], user: str) -> NotFound:
         people = {row[0].casefold(): row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})}

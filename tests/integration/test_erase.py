@@ -27,7 +27,8 @@ from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.runner import Runner
 from remembrancer.services.embedded import open_embedded
 from remembrancer.services.mentions import Mentions, Names
-from remembrancer.services.store import StoreSource, UnknownEvent, snapshots
+from remembrancer.services.store import Appended, StoreSource, UnknownEvent, snapshots
+from remembrancer.services.store.pool import _Lost
 from tests.conftest import running_redis
 from tests.support.fake_openai import Exchange, right
 from tests.support.processes import client
@@ -526,6 +527,29 @@ def test_without_a_request_a_second_time_finds_nothing_left_and_writes_nothing(w
         answers = list(threads.map(lambda memory: memory.erase(USER), memories))
     assert sorted(answer.memories for answer in answers) == [0, 0, 0, 4]
     assert len(world.events(SubjectErased)) == 5
+
+
+@pytest.mark.parametrize("request_id", [None, "gone"])
+def test_a_commit_in_doubt_is_tried_again_and_answered_as_it_was(  # D19, C20
+    world: World, monkeypatch: pytest.MonkeyPatch, request_id: str | None
+) -> None:
+    a_short_life(world)
+    database = world.memory.engine.store.database
+    once, lost = database._once, []
+
+    def cut_off(work: Any, until: float) -> Any:
+        answer = once(work, until)
+        if not lost and isinstance(answer, Appended) and answer.reached:
+            lost.append(answer)
+            raise _Lost
+        return answer
+
+    monkeypatch.setattr(database, "_once", cut_off)
+    answer = world.memory.erase(USER, request_id=request_id)
+    assert len(lost) == 1
+    assert (answer.erased_lists, answer.memories) == (3, 4)
+    assert len(world.events(SubjectErased)) == 5
+    assert world.texts("personal") == set()
 
 
 def test_somebody_who_never_was_is_named_with_near_ones(world: World) -> None:  # D31
