@@ -152,7 +152,7 @@ def by_domain(book: Book, scene: Scene, message: str, lists: dict[ListKey, Memor
 
 
 @settings(
-    max_examples=60,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
