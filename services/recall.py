@@ -52,7 +52,7 @@ from remembrancer.services.embedders import EmbedderFailed, Vector
 from remembrancer.services.remember import names
 from remembrancer.services.store import Appended, Batch, Request
 from remembrancer.services.store import fingerprint as body_fingerprint
-from remembrancer.services.turns import Played, Turns
+from remembrancer.services.turns import Turns
 
 log = logging.getLogger("remembrancer")
 
@@ -154,10 +154,6 @@ class Recall:
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
             return _answered(done)
-        self._turns.note(
-            turn_id,
-            Played(play.users, server, channel, found.status == "ok", memory == "on", attempt),
-        )
         return answer.model_copy(update={"positions": _positions(done)})
 
     # -- 1 ---------------------------------------------------------------------------------------------------------

@@ -326,7 +326,11 @@ def test_d31_what_never_was_is_an_error_that_names_near_ones_and_an_empty_list_r
     world.save(CAT, persona="miranda")
     world.project()
     assert world.listed(persona="nobody", subject="nowhere").memories == []
-    for read in (lambda p: world.memory.list(p), lambda p: world.memory.history(persona=p)):
+    for read in (
+        lambda p: world.memory.list(p),
+        lambda p: world.memory.history(persona=p),
+        lambda p: world.memory.persona(p),
+    ):
         with pytest.raises(NotFound) as missing:
             read("mirand")
         assert "miranda" in str(missing.value)
