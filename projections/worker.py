@@ -33,6 +33,7 @@ class Worker:
 
     Args:
         wait: the signal's wait: True when something was appended, False on time-out.
+        wake: ends a wait at once; left out, an end takes as long as a wait may last.
         chores: what else is to be done between batches.
         revive: starts the database again where it is ours; asked when it is not there.
     """
@@ -44,6 +45,7 @@ class Worker:
         runner: Runner,
         wait: Callable[[float], bool],
         *,
+        wake: Callable[[], None] | None = None,
         chores: Sequence[Callable[[], None]] = (),
         revive: Callable[[], None] | None = None,
         lease_seconds: float = 10.0,
@@ -52,6 +54,7 @@ class Worker:
         self._connect = connect
         self._runner = runner
         self._wait = wait
+        self._wake = wake
         self._chores = chores
         self._revive = revive
         self._lease_seconds = lease_seconds
@@ -65,6 +68,8 @@ class Worker:
     def stop(self, timeout: float = 5.0) -> None:
         """Finish the batch at hand, hand the leases back."""
         self._stop.set()
+        if self._wake is not None:
+            self._wake()
         if self._thread.is_alive():
             self._thread.join(timeout)
 

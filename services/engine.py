@@ -1,10 +1,11 @@
-"""Puts the parts together: settings, database, event store, projections, services. The only place that knows them all."""
+"""Puts the parts together: settings, database, event store, projections, services. Nothing else knows them all."""
 
 from __future__ import annotations
 
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -117,6 +118,7 @@ class Engine:
                 self.store.database.connection,
                 self.runner,
                 _waiter(listener),
+                wake=listener.wake,
                 chores=[self._embed_pending],
                 revive=None if self.embedded is None else self.embedded.revive,
             )
@@ -158,6 +160,13 @@ class Engine:
         except Exception:
             log.exception("The vectors stumble and go on.")
 
+    def _catch_up(self) -> None:
+        """Project what there is, whoever holds the leases, for a while at most: nobody may come after us."""
+        end = time.monotonic() + CATCH_UP_SECONDS
+        for projection in self.runner.projections:
+            while time.monotonic() < end and self.runner.run_batch(projection):
+                pass
+
     def close(self) -> None:
         """See `Remembrancer.close`. A second call does nothing."""
         with self._close_lock:
@@ -165,12 +174,12 @@ class Engine:
                 return
             self._closed = True
         atexit.unregister(self.close)
-        database = self.store.database
-        database.patience = min(database.patience, CATCH_UP_SECONDS)  # a database that is away must not hold up an end
+        database = self.store.database  # one that is away must not hold up an end
+        database.patience = database.pool.timeout = min(database.patience, CATCH_UP_SECONDS)
         if self.worker is not None:
-            with suppress(Exception):
-                self.waiting.settle(CATCH_UP_SECONDS)
             self.worker.stop()
+            with suppress(Exception):
+                self._catch_up()
         self.recall.close()
         if self.deps.embedder is not None:
             self.deps.embedder.close()  # ends what a chore waits for

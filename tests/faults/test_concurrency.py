@@ -39,7 +39,11 @@ def model() -> Iterator[FakeOpenAI]:
 
 @pytest.fixture
 def settings(database_url: str, model: FakeOpenAI) -> dict[str, Any]:
-    return {"url": database_url, "embedder": "openai", "embedder_url": model.url, "embedder_model": "words"}
+    """The model is always waited for: here it is never what fails."""
+    return {
+        "url": database_url, "embedder": "openai", "embedder_url": model.url, "embedder_model": "words",
+        "embed_timeout": 30.0,
+    }  # fmt: skip
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_with_a_stopped_database_every_verb_says_so_and_works_again_when_it_is_b
             began = time.monotonic()
             with pytest.raises(Unavailable) as said:
                 verb(memory, one)
-            assert time.monotonic() - began < 3.0, f"{name} does not give up"
+            assert time.monotonic() - began < 5.0, f"{name} does not give up"
             assert said.value.status == 503
             assert "The database cannot be reached" in said.value.message, f"{name}: {said.value}"
             assert said.value.hint

@@ -173,7 +173,9 @@ def opened(database_url: str, model: FakeOpenAI) -> Iterator[Callable[..., Remem
     with ExitStack() as stack:
 
         def again(url: str = database_url, **settings: Any) -> Remembrancer:
-            settings = {"embedder": "openai", "embedder_url": model.url, "embedder_model": "words"} | settings
+            settings = {
+                "embedder": "openai", "embedder_url": model.url, "embedder_model": "words", "embed_timeout": 30.0,
+            } | settings  # fmt: skip
             memory = open_memory(url, background=False, match_threshold=0.3, **settings)
             memory.engine.store.database.patience = 2.0
             memory.policy()
