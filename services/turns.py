@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from remembrancer.domain.identity import ListKey
 from remembrancer.services.finder import Finder
 
 
@@ -44,10 +45,10 @@ class Turns:
         replies = [] if turn is None else self._finder.replies(turn)
         return Played.of(replies[-1]) if replies else None
 
-    def search_ok(self, turn: str) -> bool:
-        """Did the search of this turn's reply succeed? A turn that never was had none."""
+    def search_ok(self, turn: str, key: ListKey) -> bool:
+        """Did the search of this turn's reply go through this list? A turn that never was had none (T14)."""
         played = self.find(turn)
-        return played is not None and played.searched
+        return played is not None and played.searched and (key.scope != "server" or played.server == key.subject)
 
     def next_attempt(self, turn: str) -> int:
         """1 for a new turn, one more for each that came before."""

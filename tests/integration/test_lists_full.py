@@ -187,6 +187,15 @@ def test_t14_the_newest_attempt_of_a_turn_counts_whichever_process_played_it(sma
     assert refused.value.rule == "T14"
 
 
+def test_t14_the_search_of_another_server_makes_no_room_here(small: World):
+    fill(small)
+    turn = small.say(server="chess club").turn
+    with pytest.raises(ListFull) as refused:
+        small.save(NEW, turn=turn)
+    assert refused.value.rule == "T14"
+    assert small.texts() == {CAT, TEA, SISTER}
+
+
 def test_t14_a_list_with_room_takes_a_save_whatever_became_of_the_search(small: World):
     small.save(CAT)
     small.lose_the_model()
