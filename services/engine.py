@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
 from remembrancer.projections.history import HistoryProjection
@@ -27,7 +28,7 @@ from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
-from remembrancer.services.embedders import EmbedderFailed, make_embedder
+from remembrancer.services.embedders import make_embedder
 from remembrancer.services.finder import Finder
 from remembrancer.services.reading import Reading
 from remembrancer.services.recall import Recall
@@ -155,8 +156,8 @@ class Engine:
     def _do_chore(self) -> None:
         try:
             self.vectors.chore()
-        except EmbedderFailed as failed:
-            log.info("Missing vectors are asked for again later: %s", failed.reason)
+        except Unavailable as unavailable:
+            log.info("Missing vectors are asked for again later: %s", unavailable)
         except Exception:
             log.exception("The vectors stumble and go on.")
 

@@ -305,6 +305,19 @@ def test_a_client_that_never_got_its_answer_gets_it_with_the_same_request(
         assert verb.call(through, known, ID) == first
 
 
+def test_the_same_id_with_another_verb_is_refused(opened: Callable[..., Remembrancer]) -> None:
+    """D19: an id is one request in all of the tenant, whatever it is about and wherever that is kept."""
+    memory = opened()
+    known = one_memory(memory)
+    memory.save("mira", **LIST, text="Juno moved to Porto", request_id=ID)
+    events = len(all_events(memory))
+    for verb in VERBS:
+        if not verb.name.startswith(("save", "pin what")):
+            with pytest.raises(RequestReused, match="D19"):
+                verb.call(memory, known, ID)
+    assert len(all_events(memory)) == events
+
+
 def test_a_refused_request_leaves_its_id_free(opened: Callable[..., Remembrancer]) -> None:
     """D19: what was refused wrote nothing, so the corrected request may carry the same id."""
     memory = opened()
