@@ -238,7 +238,8 @@ def _total(counts: Iterator[Counts] | Sequence[Counts]) -> Counts:
 
 def _end(screen: Screen, answer: PlayedFile) -> None:
     t = answer.total
-    many = f"{len(answer.conversations)} conversations in {answer.seconds:.0f} s"
+    n = len(answer.conversations)
+    many = f"{n} conversation{'s' * (n != 1)} in {answer.seconds:.0f} s"
     screen.line(Text(many, "bold"), f", model {answer.model}")
     screen.line(
         f"{t.turns:,} replies, {t.saved:,} facts saved, {t.recalled:,} recalled, {t.evicted:,} forgotten, "

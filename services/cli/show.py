@@ -162,13 +162,13 @@ def question(answer: ListAnswer, pinned: bool) -> str:
     """What is asked before a list is cleared."""
     (one,) = answer.lists
     many = one.pinned if pinned else one.count
-    kind = "pinned" if pinned else "unpinned"
-    return f"Clear {many} {kind} memories of {where(one.persona, one.scope, one.subject)} for good?"
+    which = f"{'pinned' if pinned else 'unpinned'} {'memory' if many == 1 else 'memories'}"
+    return f"Clear {many} {which} of {where(one.persona, one.scope, one.subject)} for good?"
 
 
 def second_question(left: int) -> str:
     """What is asked about the pinned ones (R18)."""
-    return f"Clear the {left} pinned ones too?"
+    return f"Clear the {left} pinned {'one' if left == 1 else 'ones'} too?"
 
 
 # -- a reply ----------------------------------------------------------------------------------------------------------

@@ -107,13 +107,13 @@ def test_clear_asks_twice_and_takes_no_for_an_answer(remembrancer: CommandLine) 
     assert (no.code, "Nothing was cleared." in no.out) == (1, True)
     assert len(remembrancer.json("list")["lists"][0]["memories"]) == 2
 
-    first = remembrancer.terminal(*words, answers=[("Clear 1 unpinned", "y\n"), ("1 pinned ones too?", "\n")])
+    first = remembrancer.terminal(*words, answers=[("Clear 1 unpinned", "y\n"), ("the 1 pinned one too?", "\n")])
     assert first.code == 0
     assert "moments that the person marked" in " ".join(plain(first.out).split())
     (one,) = remembrancer.json("list")["lists"]
     assert (one["count"], one["pinned"]) == (0, 1)
 
-    both = remembrancer.terminal(*words, answers=[("Clear 0 unpinned", "yes\n"), ("1 pinned ones too?", "y\n")])
+    both = remembrancer.terminal(*words, answers=[("Clear 0 unpinned", "yes\n"), ("the 1 pinned one too?", "y\n")])
     assert both.code == 0
     assert remembrancer.json("list", "mira", *WHERE)["lists"][0]["memories"] == []
 
