@@ -21,6 +21,8 @@ from remembrancer.services.cli.verb import verb
 if TYPE_CHECKING:
     from remembrancer.services.remembrancer import Remembrancer
 
+PATIENCE = 30.0
+"""Seconds for an embedding: nobody waits for these replies, and a busy machine is no reason to go without search."""
 _PLAY = "With --play"
 
 

@@ -181,7 +181,7 @@ def test_a_played_file_prints_a_line_a_session_and_the_totals(remembrancer: Comm
     assert head.split() == ["#", "date", "turns", "saved", "desk", "drawer", "recalled", "evicted", "refused", "tokens"]
     assert rows[0].split()[:6] == ["1", "2023-05-01", "2", "2", "2", "0"]
     assert rows[3].split()[:3] == ["total", "6", "2"]
-    assert "note: 6 replies went without search." in out
+    assert "note: 6 of the replies went without search." in out
     assert max(map(cell_len, out.splitlines()[:7])) < 80
 
 
