@@ -10,6 +10,7 @@ ignores, so that whoever waits for a position gets it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -24,6 +25,8 @@ from remembrancer.projections.projection import Projection
 from remembrancer.projections.queries import queries
 
 log = logging.getLogger("remembrancer.projections")
+REUSE_SECONDS = 1.0
+"""So long the events of a batch serve the next projection, too."""
 _SQL = queries("runner")
 _NOT_THE_EVENT = ("25006", "25P03", "3F000", "42501", "42703", "42883", "42P01")
 """The database is read-only, has ended our transaction, or is of another version: all of that passes."""
@@ -78,27 +81,43 @@ class Runner:
         self._batch = batch
         self._of_a_shard = max(1, batch // 4)
         self._standstill = {"milliseconds": str(round(standstill_seconds * 1000))}
-        self.on_progress: Callable[[], None] | None = None
-        """Called after each batch, to wake whoever waits in this process."""
+        self._decoded: tuple[list[tuple[int, int]], list[Recorded], float] = ([], [], 0.0)
+        self.on_progress: Callable[[str, Mapping[int, int]], None] | None = None
+        """Told after each batch how far a projection has come, by shard, for whoever waits in this process."""
 
-    def catch_up(self, slots: Sequence[int] | None = None, *, projections: Sequence[str] | None = None) -> int:
-        """Project all that there is now, in the shards of these slots or in all. Returns how many events were read."""
+    def catch_up(
+        self,
+        slots: Sequence[int] | None = None,
+        *,
+        projections: Sequence[str] | None = None,
+        shards: Sequence[int] | None = None,
+    ) -> int:
+        """Project all that there is now, in the shards of these slots or in all. Returns how many events were read.
+
+        `shards`: where something is known to have happened; looking there alone is quicker.
+        """
         done = 0
         for projection in self.projections:
             if projections is None or projection.name in projections:
-                while (n := self.run_batch(projection, slots)) >= self._of_a_shard:
+                while (n := self.run_batch(projection, slots, shards=shards)) >= self._of_a_shard:
                     done += n  # a shard may have more
                 done += n
         return done
 
     def run_batch(
-        self, projection: Projection, slots: Sequence[int] | None = None, *, generation: int | None = None
+        self,
+        projection: Projection,
+        slots: Sequence[int] | None = None,
+        *,
+        generation: int | None = None,
+        shards: Sequence[int] | None = None,
     ) -> int:
         """Project one batch, of the live generation if none is named. Returns the number of events read; 0 if there was
         nothing to do or another worker was faster."""
         asked = {
             "projection": projection.name, "generation": generation, "limit": self._batch,
             "of_a_shard": self._of_a_shard, "slots": None if slots is None else list(slots),
+            "shards": None if shards is None else list(shards),
         }  # fmt: skip
         with self._connect() as conn:
             found = conn.execute(_SQL["next"], asked, prepare=True, binary=True).fetchall()
@@ -110,10 +129,9 @@ class Runner:
             taken: list[Row] = [row[3:] for row in found if not row[2]]
             try:
                 with conn.transaction():
-                    conn.execute(_SQL["limit_transaction"], self._standstill)
                     self._advance(conn, at, old, new)
                     if taken:
-                        projection.apply(conn, at["generation"], self._source.decode(conn, taken))
+                        projection.apply(conn, at["generation"], self._decode(conn, taken))
             except Fenced:
                 return 0
             except Exception as error:
@@ -122,7 +140,7 @@ class Runner:
                 log.exception("Projection %s failed on a batch; looking for the stream to blame.", projection.name)
                 self._one_by_one(conn, projection, at, old, new, taken)
         if self.on_progress is not None:
-            self.on_progress()
+            self.on_progress(projection.name, new)
         return len(found)
 
     def _one_by_one(
@@ -140,7 +158,6 @@ class Runner:
             streams.setdefault(row[2], []).append(row)
         try:
             with conn.transaction():
-                conn.execute(_SQL["limit_transaction"], self._standstill)
                 self._advance(conn, at, old, new)
                 for stream, rows in streams.items():
                     try:
@@ -156,11 +173,25 @@ class Runner:
         except Fenced:
             return
 
-    @staticmethod
-    def _advance(conn: Connection[Any], at: dict[str, Any], old: Mapping[int, int], new: Mapping[int, int]) -> None:
+    def _decode(self, conn: Connection[Any], rows: Sequence[Row]) -> list[Recorded]:
+        """The events of a batch. Projections come by one after the other, mostly with the same batch."""
+        names = [(row[0], row[1]) for row in rows]
+        before, events, moment = self._decoded
+        if before == names and time.monotonic() - moment < REUSE_SECONDS:
+            return events
+        events = self._source.decode(conn, rows)
+        self._decoded = (names, events, time.monotonic())
+        return events
+
+    def _advance(
+        self, conn: Connection[Any], at: dict[str, Any], old: Mapping[int, int], new: Mapping[int, int]
+    ) -> None:
         shards = sorted(new)
         moved = conn.execute(
-            _SQL["advance"], at | {"shards": shards, "old": [old[s] for s in shards], "new": [new[s] for s in shards]}
+            _SQL["advance"],
+            at
+            | self._standstill
+            | {"shards": shards, "old": [old[s] for s in shards], "new": [new[s] for s in shards]},
         )
         if moved.rowcount != len(shards):
             raise Fenced

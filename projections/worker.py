@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,8 @@ class Worker:
     """One thread of one process.
 
     Args:
-        wait: the signal's wait: True when something was appended, False on time-out.
+        wait: the signal's wait: the shards where something was appended, none on time-out. News may be lost: every
+            shard is looked at once a second all the same.
         wake: ends a wait at once; left out, an end takes as long as a wait may last.
         chores: what else is to be done between batches.
         revive: starts the database again where it is ours; asked when it is not there.
@@ -43,7 +44,7 @@ class Worker:
         worker: UUID,
         connect: Callable[[], AbstractContextManager[Connection[Any]]],
         runner: Runner,
-        wait: Callable[[float], bool],
+        wait: Callable[[float], Collection[int]],
         *,
         wake: Callable[[], None] | None = None,
         chores: Sequence[Callable[[], None]] = (),
@@ -75,20 +76,25 @@ class Worker:
 
     def _loop(self) -> None:
         slots: list[int] = []
-        leased_until = 0.0
+        leased_until = looked_everywhere = 0.0
+        news: Collection[int] = ()
         pause = 0.05
         while not self._stop.is_set():
             try:
                 if time.monotonic() >= leased_until:
                     slots = self.lease()
                     leased_until = time.monotonic() + self._lease_seconds / 3
+                everywhere = not news or time.monotonic() >= looked_everywhere + POLL_SECONDS
+                if everywhere:
+                    looked_everywhere = time.monotonic()
                 if slots:
-                    self._runner.catch_up(None if len(slots) == SLOTS else slots)
+                    held = None if len(slots) == SLOTS else slots
+                    self._runner.catch_up(held, shards=None if everywhere else sorted(news))
                 for chore in self._chores:
                     chore()
                 pause = 0.05
                 if not self._stop.is_set():
-                    self._wait(POLL_SECONDS)
+                    news = self._wait(POLL_SECONDS)
             except (Unavailable, psycopg.OperationalError) as error:
                 log.warning("The projections pause: the database is not there (%s).", str(error).splitlines()[0])
                 self._stop.wait(pause)

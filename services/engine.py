@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -191,8 +191,8 @@ class Engine:
             self.embedded.close()
 
 
-def _waiter(listener: Listener) -> Callable[[float], bool]:
-    def wait(timeout: float) -> bool:
-        return bool(listener.wait(timeout))
+def _waiter(listener: Listener) -> Callable[[float], Collection[int]]:
+    def wait(timeout: float) -> Collection[int]:
+        return listener.wait(timeout)
 
     return wait
