@@ -29,7 +29,8 @@ class ArchiveProjection:
             match ev:
                 case e.MemorySaved() | e.MemoryEdited():
                     owner = ListKey(ev.persona, ev.scope, ev.subject).owner
-                    conn.execute(_SQL["outdate"], at | {"ids": [ev.memory]})
+                    if isinstance(ev, e.MemoryEdited):
+                        conn.execute(_SQL["outdate"], at | {"ids": [ev.memory]})
                     conn.execute(
                         _SQL["insert"],
                         at

@@ -136,7 +136,8 @@ class MemoryProjection:
         if any(isinstance(r.event, (*_ALL, *ANEW)) for r in x.events):
             at = {"generation": generation, "shard": x.shard, "list": x.stream}
             return {row[0] for row in conn.execute(_SQL["ids"], at)}
-        return {memory for r in x.events for memory in memories_of(r.event)}
+        made = {r.event.memory for r in x.events if isinstance(r.event, e.MemorySaved)}  # no row is ahead of its list
+        return {memory for r in x.events for memory in memories_of(r.event)} - made
 
     def _fold(self, conn: Connection[Any], generation: int, x: _List) -> None:
         last = x.events[-1].version

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,9 @@ class Worker:
     """One thread of one process.
 
     Args:
-        wait: the signal's wait: True when something was appended, False on time-out.
+        wait: the signal's wait: the shards where something was appended, none on time-out. News may be lost: every
+            shard is looked at once a second all the same.
+        wake: ends a wait at once; left out, an end takes as long as a wait may last.
         chores: what else is to be done between batches.
         revive: starts the database again where it is ours; asked when it is not there.
     """
@@ -42,8 +44,9 @@ class Worker:
         worker: UUID,
         connect: Callable[[], AbstractContextManager[Connection[Any]]],
         runner: Runner,
-        wait: Callable[[float], bool],
+        wait: Callable[[float], Collection[int]],
         *,
+        wake: Callable[[], None] | None = None,
         chores: Sequence[Callable[[], None]] = (),
         revive: Callable[[], None] | None = None,
         lease_seconds: float = 10.0,
@@ -52,6 +55,7 @@ class Worker:
         self._connect = connect
         self._runner = runner
         self._wait = wait
+        self._wake = wake
         self._chores = chores
         self._revive = revive
         self._lease_seconds = lease_seconds
@@ -65,25 +69,32 @@ class Worker:
     def stop(self, timeout: float = 5.0) -> None:
         """Finish the batch at hand, hand the leases back."""
         self._stop.set()
+        if self._wake is not None:
+            self._wake()
         if self._thread.is_alive():
             self._thread.join(timeout)
 
     def _loop(self) -> None:
         slots: list[int] = []
-        leased_until = 0.0
+        leased_until = looked_everywhere = 0.0
+        news: Collection[int] = ()
         pause = 0.05
         while not self._stop.is_set():
             try:
                 if time.monotonic() >= leased_until:
                     slots = self.lease()
                     leased_until = time.monotonic() + self._lease_seconds / 3
+                everywhere = not news or time.monotonic() >= looked_everywhere + POLL_SECONDS
+                if everywhere:
+                    looked_everywhere = time.monotonic()
                 if slots:
-                    self._runner.catch_up(None if len(slots) == SLOTS else slots)
+                    held = None if len(slots) == SLOTS else slots
+                    self._runner.catch_up(held, shards=None if everywhere else sorted(news))
                 for chore in self._chores:
                     chore()
                 pause = 0.05
                 if not self._stop.is_set():
-                    self._wait(POLL_SECONDS)
+                    news = self._wait(POLL_SECONDS)
             except (Unavailable, psycopg.OperationalError) as error:
                 log.warning("The projections pause: the database is not there (%s).", str(error).splitlines()[0])
                 self._stop.wait(pause)

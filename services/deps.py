@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,7 +14,8 @@ from pydantic import TypeAdapter
 
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import Chat, evolve_chat
-from remembrancer.domain.identity import Subject, shard_of, tenant_stream
+from remembrancer.domain.errors import Unavailable
+from remembrancer.domain.identity import tenant_stream
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import (
@@ -31,6 +34,7 @@ from remembrancer.services.embedders import Embedder
 from remembrancer.services.settings import Settings
 from remembrancer.services.store import Batch, EventStore, Fold, Loaded, Request, VersionConflict
 
+log = logging.getLogger("remembrancer")
 _LIST = TypeAdapter(MemoryList)
 
 LIST = Fold("list@2", MemoryList(), evolve, _LIST.dump_json, _LIST.validate_json)
@@ -73,11 +77,15 @@ class Deps:
             self._recorded = effective
             return effective, tenant.version
         with self._policy_lock:
-            if self._recorded == effective:
-                return effective, tenant.version
-            self.record_policy(tenant, effective, dict(tenant.state.own))
-            self._recorded = effective
-        return effective, tenant.version + 1
+            if self._recorded != effective:
+                try:
+                    self._record(tenant, effective)
+                except Unavailable as unavailable:  # a standby, say: reading goes on
+                    log.warning("The policy of this process is not recorded: %s", unavailable)
+                    return effective, tenant.version
+                self._recorded = effective
+                return effective, tenant.version + 1
+        return effective, tenant.version
 
     def effective(self, own: dict[str, Any]) -> Policy:
         """The policy in force with these settings of the tenant's own. Without an embedding model decay is off (T11).
@@ -88,26 +96,22 @@ class Deps:
         policy = self.settings.policy(own)
         return policy if self.embedder is not None else policy.model_copy(update={"decay_enabled": False})
 
-    def record_policy(
-        self, tenant: Loaded[Tenant], policy: Policy, own: dict[str, Any], request_id: str | None = None
-    ) -> None:
+    def _record(self, tenant: Loaded[Tenant], policy: Policy) -> None:
         """Append `PolicyChanged`; somebody else's at the same moment is as good."""
+        shard = self.tenant_stream.bytes[0]
         event = e.PolicyChanged(
-            id=make_id(shard_of(self.tenant, Subject("tenant", self.tenant))),
+            id=make_id(shard),
             tenant=self.tenant,
-            actor="system" if own == dict(tenant.state.own) else "person",
-            request_id=request_id,
+            actor="system",
             policy=policy.model_dump(mode="json"),
-            own=own,
+            own=dict(tenant.state.own),
         )
-        try:
-            request = Request(self.tenant, self.tenant_stream.bytes[0], request_id, "set_policy")
+        with suppress(VersionConflict):
             self.store.append(
-                [Batch(self.tenant_stream, [event], expected=tenant.version)], request=request, now=self.now()
+                [Batch(self.tenant_stream, [event], expected=tenant.version)],
+                request=Request(self.tenant, shard, verb="set_policy"),
+                now=self.now(),
             )
-        except VersionConflict:
-            if own != dict(tenant.state.own):
-                raise
 
     def threshold(self, policy: Policy) -> float | None:
         """The lowest score of a reasonable match with the model in use; None without a model (D5)."""

@@ -1,4 +1,4 @@
-"""Puts the parts together: settings, database, event store, projections, services. The only place that knows them all."""
+"""Puts the parts together: settings, database, event store, projections, services. Nothing else knows them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
 from remembrancer.projections.history import HistoryProjection
@@ -27,7 +28,7 @@ from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
-from remembrancer.services.embedders import EmbedderFailed, make_embedder
+from remembrancer.services.embedders import make_embedder
 from remembrancer.services.finder import Finder
 from remembrancer.services.reading import Reading
 from remembrancer.services.recall import Recall
@@ -123,6 +124,7 @@ class Engine:
                 self.store.database.connection,
                 self.runner,
                 _waiter(listener),
+                wake=listener.wake,
                 chores=[self._embed_pending, self._take_up_again],
                 revive=None if self.embedded is None else self.embedded.revive,
             )
@@ -172,10 +174,17 @@ class Engine:
     def _do_chore(self) -> None:
         try:
             self.vectors.chore()
-        except EmbedderFailed as failed:
-            log.info("Missing vectors are asked for again later: %s", failed.reason)
+        except Unavailable as unavailable:
+            log.info("Missing vectors are asked for again later: %s", unavailable)
         except Exception:
             log.exception("The vectors stumble and go on.")
+
+    def _catch_up(self) -> None:
+        """Project what there is, whoever holds the leases, for a while at most: nobody may come after us."""
+        end = time.monotonic() + CATCH_UP_SECONDS
+        for projection in self.runner.projections:
+            while time.monotonic() < end and self.runner.run_batch(projection):
+                pass
 
     def close(self) -> None:
         """See `Remembrancer.close`. A second call does nothing."""
@@ -184,12 +193,12 @@ class Engine:
                 return
             self._closed = True
         atexit.unregister(self.close)
-        database = self.store.database
-        database.patience = min(database.patience, CATCH_UP_SECONDS)  # a database that is away must not hold up an end
+        database = self.store.database  # one that is away must not hold up an end
+        database.patience = database.pool.timeout = min(database.patience, CATCH_UP_SECONDS)
         if self.worker is not None:
-            with suppress(Exception):
-                self.waiting.settle(CATCH_UP_SECONDS)
             self.worker.stop()
+            with suppress(Exception):
+                self._catch_up()
         self.recall.close()
         if self.deps.embedder is not None:
             self.deps.embedder.close()  # ends what a chore waits for
@@ -200,8 +209,8 @@ class Engine:
             self.embedded.close()
 
 
-def _waiter(listener: Listener) -> Callable[[float], bool]:
-    def wait(timeout: float) -> bool:
-        return bool(listener.wait(timeout))
+def _waiter(listener: Listener) -> Callable[[float], Collection[int]]:
+    def wait(timeout: float) -> Collection[int]:
+        return listener.wait(timeout)
 
     return wait

@@ -54,7 +54,7 @@ from remembrancer.services.embedders import EmbedderFailed, Vector
 from remembrancer.services.remember import names
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
 from remembrancer.services.store import fingerprint as body_fingerprint
-from remembrancer.services.turns import Played, Turns
+from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Taken, Undo
 
 log = logging.getLogger("remembrancer")
@@ -182,10 +182,6 @@ class Recall:
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
             return _answered(done)
-        self._turns.note(
-            turn_id,
-            Played(play.users, asked.place.server, asked.place.channel, found.status == "ok", memory == "on", attempt),
-        )
         return answer.model_copy(update={"positions": _positions(done)})
 
     # -- 1 ---------------------------------------------------------------------------------------------------------

@@ -359,7 +359,7 @@ class Remember:
             policy_version=at.policy_version,
             turn=turn,
             request_id=request_id,
-            search_ok=self._turns.search_ok(turn) if full and turn is not None and actor == "persona" else None,
+            search_ok=self._turns.search_ok(turn, key) if full and turn is not None and actor == "persona" else None,
             without_vector=self._finder.without_vector(stream) if full else (),
             tombstones=at.owner.tombstones.sentences,
         )

@@ -50,13 +50,20 @@ class Listener:
         self._signal = signal
         self._changed = threading.Condition()
         self._news: dict[int, int] = {}
+        self._woken = False
 
     def wait(self, timeout: float) -> dict[int, int]:
         """The highest position of each shard that was published since the last wait; empty after `timeout` seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: self._news, timeout)
-            news, self._news = self._news, {}
+            self._changed.wait_for(lambda: self._news or self._woken, timeout)
+            news, self._news, self._woken = self._news, {}, False
             return news
+
+    def wake(self) -> None:
+        """Ends a wait without news, the present one or the next: the owner has something else to do."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
 
     def tell(self, positions: Mapping[int, int]) -> None:
         """Adds to the news, and wakes the owner."""

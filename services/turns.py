@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from remembrancer.domain.identity import ListKey
 from remembrancer.services.finder import Finder
-
-REMEMBERED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +35,20 @@ class Played:
 
 
 class Turns:
-    """Turns by id: the latest of this process from memory, others from history and the events ahead of it."""
+    """Turns by id, from history and the events ahead of it: whichever process played an attempt, all know it."""
 
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
-        self._latest: OrderedDict[str, Played] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def note(self, turn: str, played: Played) -> None:
-        """Remember a reply that this process has just recorded."""
-        with self._lock:
-            self._latest[turn] = played
-            self._latest.move_to_end(turn)
-            while len(self._latest) > REMEMBERED:
-                self._latest.popitem(last=False)
 
     def find(self, turn: str | None) -> Played | None:
         """The newest attempt of a turn, or None if it never was."""
-        if turn is None:
-            return None
-        with self._lock:
-            if (known := self._latest.get(turn)) is not None:
-                return known
-        replies = self._finder.replies(turn)
+        replies = [] if turn is None else self._finder.replies(turn)
         return Played.of(replies[-1]) if replies else None
 
-    def search_ok(self, turn: str) -> bool:
-        """Did the search of this turn's reply succeed? A turn that never was had none."""
+    def search_ok(self, turn: str, key: ListKey) -> bool:
+        """Did the search of this turn's reply go through this list? A turn that never was had none (T14)."""
         played = self.find(turn)
-        return played is not None and played.searched
+        return played is not None and played.searched and (key.scope != "server" or played.server == key.subject)
 
     def next_attempt(self, turn: str) -> int:
         """1 for a new turn, one more for each that came before."""

@@ -10,6 +10,7 @@ from typing import Any
 from pgvector import HalfVector
 from psycopg import Connection
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.identity import Subject, shard_of
 from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.queries import load_queries
@@ -167,16 +168,16 @@ class Vectors:
         """Background work: make up for missing vectors, soon after a failure, else now and then; index the archive.
 
         Raises:
-            EmbedderFailed: the model is away; the next chore tries again, each time a little later.
+            Unavailable: the model or the database is away; the next chore tries again, each time a little later.
         """
         try:
             while self.pending():
                 pass
-        except EmbedderFailed:
+            if not self._indexed:
+                self.index_archive()
+                self._indexed = self._deps.embedder is None or self._deps.embedder.dimensions is not None
+        except Unavailable:
             self._due = time.monotonic() + self._pause
             self._pause = min(CHORE_SECONDS, 2 * self._pause)
             raise
         self._due, self._pause = time.monotonic() + CHORE_SECONDS, RETRY_SECONDS
-        if not self._indexed:
-            self.index_archive()
-            self._indexed = self._deps.embedder is None or self._deps.embedder.dimensions is not None

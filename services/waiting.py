@@ -19,20 +19,26 @@ from remembrancer.services.deps import Deps
 _SQL = queries("runner")
 PROJECTIONS = ("memory", "archive", "history")
 _PAUSES = (0.001, 0.005, 0.02)
+OURS_SECONDS = 5.0
+"""So long after its last batch our own projector is thought to be at work."""
+OURS_PATIENCE = 0.02
 
 
 class Waiting:
-    """Waits for positions: woken by this process's own projector, else with a growing pause of 1, 5, then 20 ms."""
+    """Waits for positions: told by this process's own projector, else asking after 1, 5, then every 20 ms."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._progress = threading.Condition()
-        self._batches = 0
+        self._reached: dict[tuple[str, int], int] = {}
+        self._last_told = float("-inf")
 
-    def progressed(self) -> None:
+    def progressed(self, projection: str, positions: Mapping[int, int]) -> None:
         """The projector of this process has finished a batch."""
         with self._progress:
-            self._batches += 1
+            self._last_told = time.monotonic()
+            for shard, position in positions.items():
+                self._reached[projection, shard] = max(position, self._reached.get((projection, shard), 0))
             self._progress.notify_all()
 
     def wait(
@@ -65,8 +71,10 @@ class Waiting:
     def _until(self, wanted: Mapping[int, int], timeout: float, mode: str, projections: Iterable[str]) -> bool:
         end, n = time.monotonic() + timeout, 0
         left = list(projections)
+        # Where our own projector is at work it will tell, and asking the database would only get in its way.
+        if wanted and time.monotonic() - self._last_told < OURS_SECONDS:
+            left = self._told(left, wanted, OURS_PATIENCE)
         while wanted and left:
-            seen = self._batches
             left = [p for p in left if self._behind(p, wanted)]
             if not left:
                 break
@@ -77,10 +85,20 @@ class Waiting:
                     f"The read model ({', '.join(left)}) has not caught up within {timeout} seconds.",
                     hint="Is a projector running? `remembrancer doctor` tells.",
                 )
-            with self._progress:
-                self._progress.wait_for(lambda: self._batches != seen, _PAUSES[min(n, len(_PAUSES) - 1)])  # noqa: B023
+            left = self._told(left, wanted, _PAUSES[min(n, len(_PAUSES) - 1)])
             n += 1
         return True
+
+    def _told(self, left: list[str], wanted: Mapping[int, int], pause: float) -> list[str]:
+        """The projections that have not told in time that they are there."""
+
+        def behind() -> list[str]:
+            reached = self._reached
+            return [p for p in left if any(reached.get((p, shard), -1) < at for shard, at in wanted.items())]
+
+        with self._progress:
+            self._progress.wait_for(lambda: not behind(), pause)
+            return behind()
 
     def _behind(self, projection: str, wanted: Mapping[int, int]) -> bool:
         at = {"projection": projection, "shards": list(wanted), "positions": list(wanted.values())}

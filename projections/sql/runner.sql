@@ -2,7 +2,8 @@
 
 -- name: next
 -- The next events of a projection's generation (null is the live one), with the checkpoint that they come after and whether
--- their stream is parked. At most so many, and not too many of one shard. Slots are the leases held; null is all of them.
+-- their stream is parked. At most so many, and not too many of one shard. Slots are the leases held, shards where something is
+-- known to have happened; null is all of them.
 SELECT c.generation, c.position, p.stream IS NOT NULL, e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
 FROM remembrancer.generation g
 JOIN remembrancer.checkpoint c ON c.projection = g.projection AND c.generation = g.generation
@@ -17,6 +18,7 @@ LEFT JOIN remembrancer.parked p
 WHERE g.projection = %(projection)s
   AND CASE WHEN %(generation)s::int2 IS NULL THEN g.live ELSE g.generation = %(generation)s::int2 END
   AND (%(slots)s::int2[] IS NULL OR c.shard / 16 = ANY (%(slots)s::int2[]))
+  AND (%(shards)s::int2[] IS NULL OR c.shard = ANY (%(shards)s::int2[]))
 ORDER BY e.shard, e.position
 LIMIT %(limit)s::int8
 
@@ -25,10 +27,12 @@ LIMIT %(limit)s::int8
 SELECT set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true)
 
 -- name: advance
--- Compare and set: moves the checkpoints only where nobody else has moved them. The caller counts the rows.
+-- Compare and set: moves the checkpoints only where nobody else has moved them. The caller counts the rows. Also limits
+-- how long the transaction may stand still: a worker that was stopped in the middle loses it, and its locks with it.
 UPDATE remembrancer.checkpoint c SET position = p.new
 FROM unnest(%(shards)s::int2[], %(old)s::int8[], %(new)s::int8[]) AS p (shard, old, new)
 WHERE c.projection = %(projection)s AND c.generation = %(generation)s AND c.shard = p.shard AND c.position = p.old
+  AND set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true) IS NOT NULL
 
 -- name: park
 INSERT INTO remembrancer.parked (projection, generation, shard, stream, position, error)

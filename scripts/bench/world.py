@@ -178,9 +178,12 @@ def fill(
                             "[]",
                         )
                     )
-        with conn.cursor() as cur, cur.copy(
-            "COPY remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector) FROM STDIN (FORMAT BINARY)"
-        ) as copy:
+        with (
+            conn.cursor() as cur,
+            cur.copy(
+                "COPY remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector) FROM STDIN (FORMAT BINARY)"
+            ) as copy,
+        ):
             copy.set_types(["int2", "text", "text", "text", "bytea", "text", "halfvec"])
             for i in order:
                 stream, owner = list_stream(TENANT, keys[i]), keys[i].owner

@@ -21,6 +21,8 @@ from remembrancer.services.cli.verb import verb
 if TYPE_CHECKING:
     from remembrancer.services.remembrancer import Remembrancer
 
+PATIENCE = 30.0
+"""Seconds for an embedding: nobody waits for these replies, and a busy machine is no reason to go without search."""
 _PLAY = "With --play"
 
 
@@ -95,7 +97,7 @@ def _program() -> Sequence[str]:
     if path.name == "__main__.py":
         return Path(sys.executable).name, "-m", "remembrancer.services.cli"
     found = shutil.which("remembrancer")
-    if found is not None and Path(found).samefile(path):
+    if not path.is_file() or (found is not None and Path(found).samefile(path)):
         return ("remembrancer",)
     return (os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path),)
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from remembrancer.domain.errors import InvalidInput, Refused
 from remembrancer.services.answers import Answer, ReplyAnswer
 from remembrancer.services.cli.conversation import Conversation, Meeting, read_conversations
-from remembrancer.services.cli.demo import command, where_it_is
+from remembrancer.services.cli.demo import PATIENCE, command, where_it_is
 from remembrancer.services.cli.screen import Screen
 from remembrancer.services.cli.session import Session
 from remembrancer.services.remembrancer import Remembrancer
@@ -108,7 +108,8 @@ def play(
         raise InvalidInput(f"Two conversations of {file} have the same id.")
     clock = PlayedClock()
     began = time.monotonic()
-    with here.open(clock=clock, embedder=here.options.embedder or "local", **place, **policy) as memory:
+    settings = {"embedder": here.options.embedder or "local", "embed_timeout": PATIENCE}
+    with here.open(clock=clock, **settings, **place, **policy) as memory:
         embedder = memory.engine.deps.embedder
         model = "none" if embedder is None else embedder.model
         played = []
@@ -238,14 +239,15 @@ def _total(counts: Iterator[Counts] | Sequence[Counts]) -> Counts:
 
 def _end(screen: Screen, answer: PlayedFile) -> None:
     t = answer.total
-    many = f"{len(answer.conversations)} conversations in {answer.seconds:.0f} s"
+    n = len(answer.conversations)
+    many = f"{n} conversation{'s' * (n != 1)} in {answer.seconds:.0f} s"
     screen.line(Text(many, "bold"), f", model {answer.model}")
     screen.line(
         f"{t.turns:,} replies, {t.saved:,} facts saved, {t.recalled:,} recalled, {t.evicted:,} forgotten, "
         f"{t.refused:,} refused; {t.tokens:,} tokens sent, {t.tokens_a_reply:,.0f} a reply"
     )
     if t.unsearched:
-        screen.labelled("note", f"{t.unsearched:,} replies went without search.", "yellow")
+        screen.labelled("note", f"{t.unsearched:,} of the replies went without search.", "yellow")
     screen.line("")
     screen.line(f"The data are in {answer.data}, tenant {answer.tenant}. Try:")
     for one in answer.try_these:

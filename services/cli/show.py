@@ -162,13 +162,13 @@ def question(answer: ListAnswer, pinned: bool) -> str:
     """What is asked before a list is cleared."""
     (one,) = answer.lists
     many = one.pinned if pinned else one.count
-    kind = "pinned" if pinned else "unpinned"
-    return f"Clear {many} {kind} memories of {where(one.persona, one.scope, one.subject)} for good?"
+    which = f"{'pinned' if pinned else 'unpinned'} {'memory' if many == 1 else 'memories'}"
+    return f"Clear {many} {which} of {where(one.persona, one.scope, one.subject)} for good?"
 
 
 def second_question(left: int) -> str:
     """What is asked about the pinned ones (R18)."""
-    return f"Clear the {left} pinned ones too?"
+    return f"Clear the {left} pinned {'one' if left == 1 else 'ones'} too?"
 
 
 # -- a reply ----------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ _HISTORY = (
     Column("list"),
     Column("id"),
     Column("what"),
-    Column("before -> after"),
+    Column("before \u2192 after"),
 )
 
 
@@ -266,7 +266,7 @@ def _change(before: str | None, after: str | None) -> str:
     if before == after:
         return "" if before is None else f"\u201c{before}\u201d"
     told = ["nothing" if text is None else f"\u201c{text}\u201d" for text in (before, after)]
-    return " -> ".join(told)
+    return " \u2192 ".join(told)
 
 
 # -- settings and operation -------------------------------------------------------------------------------------------
@@ -300,9 +300,6 @@ def imported(screen: Screen, answer: ImportAnswer) -> None:
 
 def doctor(screen: Screen, report: DoctorReport) -> None:
     """After `doctor`."""
-    if not report.checks:
-        screen.line("There is nothing to repair.")
-        return
     rows = []
     for check in report.checks:
         hint = f"\n{check.hint}" if check.hint and not check.ok else ""

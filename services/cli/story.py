@@ -14,7 +14,7 @@ import typer
 
 from remembrancer.domain.errors import InvalidInput, ListFull
 from remembrancer.services.answers import Answer, MemoryView, ReplyAnswer, SaveAnswer
-from remembrancer.services.cli.demo import command, where_it_is
+from remembrancer.services.cli.demo import PATIENCE, command, where_it_is
 from remembrancer.services.cli.session import Session
 from remembrancer.services.remembrancer import Remembrancer
 
@@ -118,7 +118,8 @@ def tell_story(here: Session, place: Mapping[str, Any]) -> None:
     clock = StoryClock()
     began = time.monotonic()
     view = None if here.options.json else View(here.screen)
-    with here.open(clock=clock, embedder=here.options.embedder or "local", **place) as memory:
+    settings = {"embedder": here.options.embedder or "local", "embed_timeout": PATIENCE}
+    with here.open(clock=clock, **settings, **place) as memory:
         if memory.list().lists:
             raise InvalidInput("This tenant has memories of its own.", hint="Name a new one with --tenant.")
         teller = Teller(memory, clock)

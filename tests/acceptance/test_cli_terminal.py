@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -14,17 +15,17 @@ from tests.support.command_line import CommandLine, plain
 WHERE = ("--server", "guild")
 ESC = "\x1b["
 LONG = "Juno told everybody at the tea house about the long way home over the hills, " * 3
-EVIL = {
-    "colour": "\x1b[31mred",
-    "title": "\x1b]0;owned\x07",
-    "c1": "\x9b31m",
-    "bell": "a\x07\x08\x08b",
-    "return": "safe\rfake",
-    "direction": "\u202egnp.exe",
-    "isolate": "a\u2066b",
-    "separator": "a\u2028b",
-    "delete": "a\x7fb",
-}
+EVIL = (
+    "\x1b[31mred",
+    "\x1b]0;title\x07",
+    "\x9b31m",
+    "bell\x07\x08\x08b",
+    "safe\rfake",
+    "\u202egnp.exe",
+    "a\u2066b",
+    "a\u2028b",
+    "a\x7fb",
+)
 
 
 @pytest.fixture
@@ -61,32 +62,32 @@ def test_a_pipe_gets_plain_lines_of_any_length(remembrancer: CommandLine) -> Non
 
 def test_no_color_and_dumb_terminals_get_no_codes_at_all(remembrancer: CommandLine) -> None:
     remembrancer("save", "mira", "Kai plays chess", *WHERE)
-    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
-        for words in (["list", "mira"], ["list", "nobody"]):
-            assert "\x1b[3" not in remembrancer.terminal(*words, **environment).out, environment
     assert "\x1b" not in remembrancer.terminal("list", "mira", TERM="dumb").out
+    assert "\x1b" not in remembrancer.terminal("list", "nobody", TERM="").out
+    colourless = remembrancer.terminal("list", "mira", NO_COLOR="1").out
+    assert "\u2500" in colourless
+    assert not re.search(r"\x1b\[[0-9;]*m", colourless)
 
 
-@pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
-def test_a_stored_text_cannot_command_the_terminal(remembrancer: CommandLine, text: str) -> None:
-    memory = remembrancer.json("save", "mira", f"{text} end", "--server", f"guild{text}")["memory"]
-    assert memory["text"] == f"{text} end"
-    remembrancer("persona", "set", "mira", "--instructions", text)
-    words = (
+def test_a_stored_text_cannot_command_the_terminal(remembrancer: CommandLine) -> None:
+    for text in EVIL:
+        memory = remembrancer.json("save", "mira", f"{text} end", "--server", f"guild{text}")["memory"]
+        assert memory["text"] == f"{text} end"
+    every = " ".join(EVIL)
+    remembrancer("persona", "set", "mira", "--instructions", every)
+    for words in (
         ["list"],
-        ["history", "mira"],
-        ["reply", "mira", text, "--server", f"guild{text}", "--show-prompt"],
-        ["persona", "show", "mira"],
-        ["save", "mira", text, "--server", f"guild{text}"],
         ["list", "--json"],
+        ["history", "mira"],
+        ["reply", "mira", every, "--server", f"guild{EVIL[0]}", "--show-prompt"],
+        ["persona", "show", "mira"],
+        ["save", "mira", every, "--server", f"guild{EVIL[0]}"],
         ["export"],
-    )
-    for one in words:
-        out = remembrancer(*one).out
-        assert obeyed(out) == set(), one
-    said = remembrancer("list", f"no {text}", code=1)
-    assert obeyed(said.err) == set()
-    assert obeyed(plain(remembrancer.terminal("list").out.replace("\r", "")) if "\r" not in text else "") == set()
+    ):
+        assert obeyed(remembrancer(*words).out) == set(), words
+    assert obeyed(remembrancer("list", f"no {every}", code=1).err) == set()
+    seen = remembrancer.terminal("list").out.rpartition("Opening the memories")[2]
+    assert obeyed(plain(seen).replace("\r\x1b", "\x1b").lstrip("\r \u2026\n")) == set()
 
 
 def test_square_brackets_and_emoji_names_are_text_and_no_markup(remembrancer: CommandLine) -> None:
@@ -106,13 +107,13 @@ def test_clear_asks_twice_and_takes_no_for_an_answer(remembrancer: CommandLine) 
     assert (no.code, "Nothing was cleared." in no.out) == (1, True)
     assert len(remembrancer.json("list")["lists"][0]["memories"]) == 2
 
-    first = remembrancer.terminal(*words, answers=[("Clear 1 unpinned", "y\n"), ("1 pinned ones too?", "\n")])
+    first = remembrancer.terminal(*words, answers=[("Clear 1 unpinned", "y\n"), ("the 1 pinned one too?", "\n")])
     assert first.code == 0
     assert "moments that the person marked" in " ".join(plain(first.out).split())
     (one,) = remembrancer.json("list")["lists"]
     assert (one["count"], one["pinned"]) == (0, 1)
 
-    both = remembrancer.terminal(*words, answers=[("Clear 0 unpinned", "yes\n"), ("1 pinned ones too?", "y\n")])
+    both = remembrancer.terminal(*words, answers=[("Clear 0 unpinned", "yes\n"), ("the 1 pinned one too?", "y\n")])
     assert both.code == 0
     assert remembrancer.json("list", "mira", *WHERE)["lists"][0]["memories"] == []
 
@@ -140,7 +141,7 @@ def test_history_is_told_in_blocks_on_a_terminal(remembrancer: CommandLine) -> N
     assert " UTC  persona, turn turn-9" in head
     told = " ".join(" ".join(lines[lines.index(head) :]).split())
     assert f"\u201c{LONG.strip()}" in told
-    assert "-> \u201cJuno walks\u201d" in told
+    assert "\u2192 \u201cJuno walks\u201d" in told
 
 
 def test_errors_are_coloured_on_a_terminal_and_wrap_beside_their_label(remembrancer: CommandLine) -> None:

@@ -245,7 +245,7 @@ def test_history_has_time_with_zone_actor_turn_and_the_text_before_and_after(sea
     assert all(" UTC  " in row for row in rows)
     (edited,) = [row for row in rows if "edited it" in row]
     assert f"persona  turn-7  mira in server guild  {memory['id'][:8]}" in edited
-    assert edited.endswith(f"\u201c{MOCHI}\u201d -> \u201cJuno's cat is named Miso\u201d")
+    assert edited.endswith(f"\u201c{MOCHI}\u201d \u2192 \u201cJuno's cat is named Miso\u201d")
     entries = searching.json("history", "mira", *WHERE)["entries"]
     assert len(entries) == len(rows)
     assert all(x["at"].endswith(("Z", "+00:00")) for x in entries)
@@ -345,7 +345,7 @@ def test_doctor_lists_its_findings_and_leaves_with_1_where_one_is_not_well(remem
     assert said.code == (0 if said.document["ok"] else 1)
     assert {"name", "ok", "detail", "hint"} == set(said.document["checks"][0])
     assert "database" in remembrancer.process("doctor").out
-    assert remembrancer("doctor", "--repair").out == "There is nothing to repair.\n"
+    assert "nothing to repair" in remembrancer("doctor", "--repair").out
 
 
 def test_help_and_version_need_no_database(remembrancer: CommandLine) -> None:

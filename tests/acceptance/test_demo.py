@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from remembrancer.services.cli import story
 from tests.support.command_line import PROGRAM, CommandLine, plain
 
 MOCHI = "Juno's cat is named Mochi"
+CHECKOUT = Path(__file__).parents[2]
 AT = "1:56 pm on {} May, 2023"
 
 
@@ -119,6 +123,15 @@ def test_the_whole_demo_on_a_new_embedded_database_takes_less_than_a_minute(data
     assert remembrancer.process(*tries[0][len(PROGRAM[1:]) + 1 :]).code == 0
 
 
+def test_the_picture_of_the_readme_shows_what_the_demo_prints_now(tmp_path: Path) -> None:
+    drawn = tmp_path / "demo.svg"
+    subprocess.run([sys.executable, CHECKOUT / "scripts" / "lib" / "render_demo.py", drawn], check=True, timeout=120)
+    texts = [
+        re.findall(r"<text[^>]*>([^<]*)", file.read_text("utf-8")) for file in (drawn, CHECKOUT / "docs" / "demo.svg")
+    ]
+    assert texts[0] == texts[1], "draw it again with scripts/render-demo"
+
+
 # -- a conversation ---------------------------------------------------------------------------------------------------
 
 
@@ -168,7 +181,7 @@ def test_a_played_file_prints_a_line_a_session_and_the_totals(remembrancer: Comm
     assert head.split() == ["#", "date", "turns", "saved", "desk", "drawer", "recalled", "evicted", "refused", "tokens"]
     assert rows[0].split()[:6] == ["1", "2023-05-01", "2", "2", "2", "0"]
     assert rows[3].split()[:3] == ["total", "6", "2"]
-    assert "note: 6 replies went without search." in out
+    assert "note: 6 of the replies went without search." in out
     assert max(map(cell_len, out.splitlines()[:7])) < 80
 
 

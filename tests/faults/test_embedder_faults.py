@@ -23,7 +23,7 @@ from tests.support.read_model import all_events, assert_read_model_is_a_fresh_fo
 
 LIST: dict[str, Any] = {"scope": "server", "subject": "guild"}
 MOCHI = "Juno's cat is named Mochi"
-TIMEOUT = 0.4
+TIMEOUT = 1.0
 TRIES = 3
 BAD: dict[str, Behaviour] = {
     "NaN": fake.nan,
@@ -276,7 +276,7 @@ def test_a_model_that_does_not_answer_holds_up_no_projection(
         saved = memory.save("mira", **LIST, text=f"fact {n}")
         began = time.monotonic()
         memory.wait(saved.positions, timeout=10.0)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < TIMEOUT + 2.0
         time.sleep(0.3)
 
 

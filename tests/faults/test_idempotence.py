@@ -173,7 +173,9 @@ def opened(database_url: str, model: FakeOpenAI) -> Iterator[Callable[..., Remem
     with ExitStack() as stack:
 
         def again(url: str = database_url, **settings: Any) -> Remembrancer:
-            settings = {"embedder": "openai", "embedder_url": model.url, "embedder_model": "words"} | settings
+            settings = {
+                "embedder": "openai", "embedder_url": model.url, "embedder_model": "words", "embed_timeout": 30.0,
+            } | settings  # fmt: skip
             memory = open_memory(url, background=False, match_threshold=0.3, **settings)
             memory.engine.store.database.patience = 2.0
             memory.policy()
@@ -301,6 +303,19 @@ def test_a_client_that_never_got_its_answer_gets_it_with_the_same_request(
         assert len(all_events(memory)) == events
         through.engine.store.database.patience = through.engine.store.pool.timeout = 10.0
         assert verb.call(through, known, ID) == first
+
+
+def test_the_same_id_with_another_verb_is_refused(opened: Callable[..., Remembrancer]) -> None:
+    """D19: an id is one request in all of the tenant, whatever it is about and wherever that is kept."""
+    memory = opened()
+    known = one_memory(memory)
+    memory.save("mira", **LIST, text="Juno moved to Porto", request_id=ID)
+    events = len(all_events(memory))
+    for verb in VERBS:
+        if not verb.name.startswith(("save", "pin what")):
+            with pytest.raises(RequestReused, match="D19"):
+                verb.call(memory, known, ID)
+    assert len(all_events(memory)) == events
 
 
 def test_a_refused_request_leaves_its_id_free(opened: Callable[..., Remembrancer]) -> None:

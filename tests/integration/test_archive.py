@@ -27,10 +27,13 @@ def archive(database_url: str):
     ids = [uuid4() for _ in vectors]
     with psycopg.connect(database_url, autocommit=True) as conn:
         register_vector(conn)
-        with conn.cursor() as cur, cur.copy(
-            "COPY remembrancer.archive (generation, shard, list, memory, version, tenant, persona, scope, subject, text,"
-            " recorded_at, model, embedding) FROM STDIN"
-        ) as copy:
+        with (
+            conn.cursor() as cur,
+            cur.copy(
+                "COPY remembrancer.archive (generation, shard, list, memory, version, tenant, persona, scope, subject, text,"
+                " recorded_at, model, embedding) FROM STDIN"
+            ) as copy,
+        ):
             for i, (memory, vector) in enumerate(zip(ids, vectors, strict=True)):
                 tenant = "large" if i < 5_000 else "small"
                 where = (1, i % 256, uuid4(), memory, 1, tenant, f"persona-{i % 50}", "server", "s", f"text {i}")
@@ -73,7 +76,9 @@ def test_a_large_tenant_is_searched_by_the_hnsw_index(archive):
 def test_find_reads_deleted_texts_too_and_says_what_is_still_there(database_url: str):
     with open_memory(database_url, background=False) as memory:
         kept = memory.save("mira", scope="server", subject="s", text="Juno's cat is named Mochi.").memory
-        gone = memory.save("rui", scope="personal", subject="ana", text="Ana keeps three turtles in the bathtub.").memory
+        gone = memory.save(
+            "rui", scope="personal", subject="ana", text="Ana keeps three turtles in the bathtub."
+        ).memory
         memory.delete(gone.id)
         memory.engine.runner.catch_up()
         memory.engine.vectors.index_archive()

@@ -88,7 +88,7 @@ def test_d5_any_model_is_measured_and_replies_then_do_what_was_measured(world: W
     for language, result in zip(read_probes(probes), measured.languages, strict=True):
         texts = list(language.facts)
         for n, text in enumerate(texts):
-            world.day(-2 * n)
+            world.day(2 * (n - len(texts)))  # not near each other, and older in the order of the file (D6)
             world.save(text, subject=language.language)
         world.project()
         world.day(1)

@@ -175,6 +175,27 @@ def test_t14_what_a_turn_was_is_known_to_other_processes_and_before_the_tables_k
     assert forgotten(answer) == [TEA]
 
 
+def test_t14_the_newest_attempt_of_a_turn_counts_whichever_process_played_it(small: World):
+    fill(small)
+    other = small.open()
+    turn = small.say(turn="t").turn
+    small.lose_the_model()
+    other.reply("mira", message="chess tonight?", users=["juno"], server=SERVER, turn=turn)
+    small.find_the_model()
+    with pytest.raises(ListFull) as refused:
+        small.save(NEW, turn=turn)
+    assert refused.value.rule == "T14"
+
+
+def test_t14_the_search_of_another_server_makes_no_room_here(small: World):
+    fill(small)
+    turn = small.say(server="chess club").turn
+    with pytest.raises(ListFull) as refused:
+        small.save(NEW, turn=turn)
+    assert refused.value.rule == "T14"
+    assert small.texts() == {CAT, TEA, SISTER}
+
+
 def test_t14_a_list_with_room_takes_a_save_whatever_became_of_the_search(small: World):
     small.save(CAT)
     small.lose_the_model()

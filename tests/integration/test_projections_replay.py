@@ -71,7 +71,7 @@ def as_rows_say(conn: Connection[Any], book: Book) -> dict[Any, Any]:
 
 
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -456,10 +456,11 @@ def test_t4_a_tick_is_one_event_and_rewrites_no_memory_however_many_there_are(wo
 def versions_of_rows(world: World) -> list[tuple[str, str]]:
     """Which version of each row of `memory` and `memory_use` is the present one."""
     with world.memory.engine.store.database.connection() as conn:
-        return conn.execute(
+        found = conn.execute(
             "SELECT id::text, xmin::text FROM remembrancer.memory"
             " UNION ALL SELECT id::text, xmin::text FROM remembrancer.memory_use ORDER BY 1, 2"
-        ).fetchall()  # type: ignore[return-value]
+        )
+        return [(row[0], row[1]) for row in found]
 
 
 def test_d28_d12_saying_it_again_with_a_new_date_extends_it(world: World):

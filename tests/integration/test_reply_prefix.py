@@ -25,8 +25,8 @@ def furnish(world: World) -> None:
     world.memory.set_persona("mira", instructions="You are Mira, who keeps a tea house.")
 
 
-def prefix(world: World, **how: object) -> str:
-    return world.say(**({"message": "chess tonight?", "users": ["juno", "aiko"]} | how)).prefix.text
+def prefix(world: World, message: str = "chess tonight?") -> str:
+    return world.say(message, users=["juno", "aiko"]).prefix.text
 
 
 def test_t17_the_prefix_is_the_same_bytes_whatever_is_said_and_in_whatever_order_people_are_named(world: World):

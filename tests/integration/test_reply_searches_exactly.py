@@ -80,10 +80,7 @@ def exact(made: dict[UUID, tuple[ListKey, Vectors]], in_play: Sequence[ListKey],
     return {m: float(s) for (m, _), s in zip(here, scores, strict=True)}
 
 
-@pytest.mark.parametrize("projecting", [False, True], ids=["ticks ahead of the tables", "ticks in the tables"])
-def test_c28_t2_fifty_searches_in_a_row_on_one_connection_over_1000_lists_equal_the_exact_answer(
-    database_url: str, projecting: bool
-):
+def test_c28_t2_fifty_searches_in_a_row_on_one_connection_over_1000_lists_equal_the_exact_answer(database_url: str):
     keys = keys_of(LISTS)
     with World(database_url, match_threshold=9) as world:
         world.save("template")
@@ -105,7 +102,7 @@ def test_c28_t2_fifty_searches_in_a_row_on_one_connection_over_1000_lists_equal_
             assert [c.similarity for c in answer.search.candidates] == pytest.approx(best, abs=1e-4)
             assert [right[c.memory] for c in answer.search.candidates] == pytest.approx(best, abs=1e-4)
             assert len({c.memory for c in answer.search.candidates}) == 10
-            if projecting and number % 10 == 9:
+            if number in (30, 40):  # until then all ticks are ahead of the tables
                 world.project()
         assert generic_plans(world) > 0
 

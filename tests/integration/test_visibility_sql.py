@@ -47,8 +47,8 @@ def write(book: Book, bodies: list[Body], *, pinned: bool) -> dict[UUID, Body]:
 
 
 def scene(book: Book, place: Place, today: date, model: str) -> Scene:
-    now = datetime.combine(today, time(12), UTC)
-    return Scene([KEY], [book.stream(KEY)], place, now, Policy(desk_limit=1_000, pin_capacity=1_000), book.tenant, model)
+    now, policy = datetime.combine(today, time(12), UTC), Policy(desk_limit=1_000, pin_capacity=1_000)
+    return Scene([KEY], [book.stream(KEY)], place, now, policy, book.tenant, model)
 
 
 def check(book: Book, made: dict[UUID, Body], place: Place, today: date, *, pinned: bool) -> None:

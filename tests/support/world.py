@@ -25,7 +25,7 @@ from remembrancer.domain.events import Recorded
 from remembrancer.services import open_memory
 from remembrancer.services.answers import ListView, MemoryView, NoticeView, ReplyAnswer, SaveAnswer
 from remembrancer.services.remembrancer import Remembrancer
-from tests.support.fake_openai import FakeOpenAI, status
+from tests.support.fake_openai import FakeOpenAI, right, status
 
 PERSONA, SERVER, USER = "mira", "tea house", "juno"
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ class World:
     def __init__(self, url: str, **settings: Any) -> None:
         self.url = url
         self.now = START
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "embedder": "openai", "embedder_model": "words", "match_threshold": MATCH, "background": False,
         } | settings  # fmt: skip
         self._open = ExitStack()
@@ -159,8 +159,6 @@ class World:
         self.fake.otherwise = status(400)
 
     def find_the_model(self) -> None:
-        from tests.support.fake_openai import right
-
         self.fake.otherwise = right
 
 
