@@ -121,7 +121,7 @@ def read_desk(
     """The desk as of one moment: every statement sees the same snapshot.
 
     Args:
-        taken_back: lists with an earlier attempt of this turn taken back, which takes the place of what is stored (D19).
+        taken_back: lists with an earlier attempt of this turn taken back, which replaces what is stored (D19).
     """
     conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:

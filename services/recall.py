@@ -1,7 +1,7 @@
 """A reply: search and desk, from the newest message to the two blocks of a prompt (DESIGN 5, T2-T8, T17, D1-D3).
 
-`Recall.reply` reads from top to bottom as the six steps. What fails on the way (the model, Redis) degrades the reply and
-never fails it (T8).
+`Recall.reply` reads from top to bottom as the six steps. What fails on the way (the model, Redis) degrades the reply
+and never fails it (T8).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Remembrancer:
         self.close()
 
     def close(self) -> None:
-        """Let the projections finish, hand back leases and connections; the embedded database stops with its last user."""
+        """Let the projections finish and give everything back; an embedded database stops with its last user."""
         self._engine.close()
 
     @property
@@ -110,7 +110,7 @@ class Remembrancer:
             source_chat, source_messages: where it was learned (D21).
 
         Returns:
-            Status ``saved``, or ``duplicate`` with the memory that says the same (D12); what was forgotten for it (T12);
+            Status ``saved``, or ``duplicate`` with the memory that says the same (D12); what was forgotten (T12);
             warnings (T16, D12); notices with their audience (T15).
 
         Raises:
@@ -312,8 +312,8 @@ class Remembrancer:
     def undo_turn(self, turn: str, *, request_id: str | None = None) -> UndoAnswer:
         """Take back what the persona and the search did in a turn, in all lists or in none (D14).
 
-        Saves go; edits, deletes and evictions come back as they were; matches are taken back. What a person did stays, and
-        so do pinned memories and what a later turn changed again: `kept` names them with the reason. Twice is once.
+        Saves go; edits, deletes and evictions come back as they were; matches are taken back. What a person did stays,
+        and so do pinned memories and what a later turn changed again: `kept` names them with the reason. Twice is once.
 
         Raises:
             NotFound: a turn that never was.
@@ -471,7 +471,7 @@ class Remembrancer:
     # -- in and out ------------------------------------------------------------------------------------------------
 
     def export(self, *, persona: str | None = None) -> Iterator[dict[str, Any]]:
-        """All memories as rows of our own format, complete: texts, stamps, counters, pins. An import of them is exact."""
+        """All memories as rows of our own format: texts, stamps, counters, pins. An import of them is exact."""
         return self._engine.transfer.export(persona)
 
     def import_rows(self, rows: Iterable[Mapping[str, Any]], *, progress: Progress | None = None) -> ImportAnswer:

@@ -1,4 +1,4 @@
-"""The one settings object: keyword, then environment, then file (SPEC 6). What a tenant has recorded stands above all."""
+"""The one settings object: keyword, then environment, then file (SPEC 6). What a tenant recorded stands above."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python scripts/bench/day_tick.py
 
-Counts rows written (inserted and updated, from pg_stat_user_tables) by the first search of a UTC day and its projection,
-without the reply's own record in its chat and in history.
+Counts rows written (inserted and updated, from pg_stat_user_tables) by the first search of a UTC day and its
+projection, without the reply's own record in its chat and in history.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Search and desk of a reply over 12 lists of 100, in a store of many lists, beside the bare statements in the same run.
+"""Search and desk of a reply over 12 lists of 100 in a store of many, beside the bare statements in the same run.
 
     python scripts/bench/reply.py [--memories 100000]
 
 The embedding is prepared, so that what is measured is the store's and our own time. `bare` is psycopg running the two
-statements that a reply needs (desk; candidates and scores) with prepared parameters and fetching their rows, and nothing
-else. Recall is against numpy over the same vectors.
+statements that a reply needs (desk; candidates and scores) with prepared parameters and fetching their rows, and no
+more. Recall is against numpy over the same vectors.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _measure(url, engine, memory, scene, queries, users, times):  # type: ignore
     return taken[0], taken[1], whole
 
 
-def _recall(engine, scene, vectors, queries):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _recall(engine, scene, vectors, queries):  # type: ignore[no-untyped-def]
     """The ten best by the statement, words left out, against all scores in numpy from the embedder's own vectors."""
     scale = scale_of(MODEL)
     flat = vectors.reshape(-1, DIMENSIONS)

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def fill(
     Returns the vectors, shape (len(keys), size, 384)."""
     rng = np.random.default_rng(7)
     now = datetime.now(UTC)
-    searched = [date.today() - timedelta(days=d) for d in range(days, 0, -1)]
+    searched = [datetime.now(UTC).date() - timedelta(days=d) for d in range(days, 0, -1)]
     made = unit(rng, len(keys) * size).reshape(len(keys), size, DIMENSIONS) if vectors is None else vectors
     with psycopg.connect(url, autocommit=True) as conn:
         register_vector(conn)
@@ -122,7 +122,8 @@ def fill(
         with (
             conn.cursor() as cur,
             cur.copy(
-                "COPY remembrancer.list (generation, shard, list, tenant, persona, scope, subject, version, days) FROM STDIN"
+                "COPY remembrancer.list (generation, shard, list, tenant, persona, scope, subject, version, days)"
+                " FROM STDIN"
             ) as copy,
         ):
             for i in order:
@@ -132,7 +133,8 @@ def fill(
         with (
             conn.cursor() as cur,
             cur.copy(
-                "COPY remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, tags, channels,"
+                "COPY remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, tags,"
+                " channels,"
                 " actor, source, pinned, protected, model, embedding) FROM STDIN (FORMAT BINARY)"
             ) as copy,
         ):
@@ -152,14 +154,15 @@ def fill(
         with (
             conn.cursor() as cur,
             cur.copy(
-                "COPY remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, updated_at, tags,"
+                "COPY remembrancer.memory_use (generation, shard, list, id, since, carried, pinned, frozen, updated_at,"
+                " tags,"
                 " channels, base_day, base_days, uses) FROM STDIN"
             ) as copy,
         ):
             for i in order:
                 stream = list_stream(TENANT, keys[i])
                 for j in range(size):
-                    since = date.today() - timedelta(days=int(rng.integers(0, 14)))
+                    since = datetime.now(UTC).date() - timedelta(days=int(rng.integers(0, 14)))
                     copy.write_row(
                         (
                             1,
@@ -181,7 +184,8 @@ def fill(
         with (
             conn.cursor() as cur,
             cur.copy(
-                "COPY remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector) FROM STDIN (FORMAT BINARY)"
+                "COPY remembrancer.embedding (shard, tenant, kind, subject, digest, model, vector)"
+                " FROM STDIN (FORMAT BINARY)"
             ) as copy,
         ):
             copy.set_types(["int2", "text", "text", "text", "bytea", "text", "halfvec"])

@@ -30,7 +30,8 @@ def archive(database_url: str):
         with (
             conn.cursor() as cur,
             cur.copy(
-                "COPY remembrancer.archive (generation, shard, list, memory, version, tenant, persona, scope, subject, text,"
+                "COPY remembrancer.archive (generation, shard, list, memory, version, tenant, persona, scope, subject,"
+                " text,"
                 " recorded_at, model, embedding) FROM STDIN"
             ) as copy,
         ):
@@ -66,8 +67,10 @@ def test_the_archive_finds_at_least_99_of_100_nearest_texts_of_a_tenant_large_or
 def test_a_large_tenant_is_searched_by_the_hnsw_index(archive):
     conn, _, _ = archive
     query = (
-        "EXPLAIN SELECT memory FROM remembrancer.archive WHERE tenant = 'large' AND model = 'openai:fake' AND generation = 1"
-        " ORDER BY embedding::halfvec(64) <=> (SELECT embedding::halfvec(64) FROM remembrancer.archive LIMIT 1) LIMIT 10"
+        "EXPLAIN SELECT memory FROM remembrancer.archive"
+        " WHERE tenant = 'large' AND model = 'openai:fake' AND generation = 1"
+        " ORDER BY embedding::halfvec(64) <=> (SELECT embedding::halfvec(64) FROM remembrancer.archive LIMIT 1)"
+        " LIMIT 10"
     )
     plan = "\n".join(row[0] for row in conn.execute(query))
     assert "archive_1_embedding_idx" in plan or "hnsw" in plan, plan
