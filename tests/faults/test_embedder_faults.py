@@ -216,6 +216,29 @@ def test_a_memory_without_a_vector_neither_ticks_nor_is_forgotten(
     assert memory.get(unseen).unused_days == 1
 
 
+def test_a_model_that_fails_makes_no_room_and_brings_nothing_back(
+    opened: Callable[..., Remembrancer], model: FakeOpenAI, day: Day
+) -> None:
+    """T8, T14, D29; and a model that fails is not a model that is not there (T11): what rests, rests."""
+    memory = opened(list_capacity=1, rest_after_days=1)
+    resting = memory.save("mira", **LIST, text="Kit plays the cello", actor="persona").memory.id
+    day.is_the(2)
+    assert reply(memory, "games").search.status == "ok"
+    assert memory.get(resting).state == "resting"
+    day.is_the(3)
+    model.otherwise = fake.status(500)
+    answer = reply(memory, "Kit plays the cello")
+    assert (answer.search.status, answer.prefix.memories, answer.late.recalled) == ("unavailable", [], [])
+    for turn, rule in ((answer.turn, "T14"), (None, "D29")):
+        with pytest.raises(ListFull, match=rule):
+            memory.save("mira", **LIST, text="Otto sings", actor="persona", turn=turn)
+    assert memory.get(resting).unused_days == 1
+    model.otherwise = fake.right
+    turn = reply(memory, "games").turn
+    saved = memory.save("mira", **LIST, text="Otto sings", actor="persona", turn=turn)
+    assert [gone.memory.id for gone in saved.forgotten] == [resting]
+
+
 def test_an_import_while_the_model_is_down_brings_all_and_makes_up_for_it_later(
     opened: Callable[..., Remembrancer], model: FakeOpenAI, day: Day
 ) -> None:

@@ -26,7 +26,7 @@ _REPLY = load_queries("remembrancer.services", "reply")
 
 stories = st.tuples(
     story(saves, days_of(0, 2), 10),
-    story(st.one_of(acts, searches), days, 15),
+    story(st.one_of(acts, searches, searches), days, 15),
     story(st.one_of(acts, returns), days, 10),
 )
 tenants = count()
@@ -80,7 +80,7 @@ def as_kept(s: MemoryList) -> dict[UUID, Memory]:
 
 
 @settings(
-    max_examples=15,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -37,11 +37,11 @@ scenes = st.fixed_dictionaries(
     {
         "channel": st.sampled_from([None, "a", "b"]),
         "tags": st.sampled_from([(), ("a",), ("b",), ("a", "b")]),
-        "today": days,
+        "today": days_of(5, 9) | days,
         "policy": st.builds(
             Policy,
-            rest_after_days=st.integers(1, 5),
-            desk_limit=st.integers(0, 6),
+            rest_after_days=st.sampled_from([1, 2, 3, 5, 99, 99, 99]),  # counters show where memories are on the desk
+            desk_limit=st.sampled_from([0, 1, 2, 4, 99, 99, 99]),
             decay_enabled=st.sampled_from([True, True, True, False]),
         ),
         "message": texts,
