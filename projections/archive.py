@@ -29,8 +29,7 @@ class ArchiveProjection:
             match ev:
                 case e.MemorySaved() | e.MemoryEdited():
                     owner = ListKey(ev.persona, ev.scope, ev.subject).owner
-                    if isinstance(ev, e.MemoryEdited):
-                        conn.execute(_SQL["outdate"], at | {"ids": [ev.memory]})
+                    conn.execute(_SQL["outdate"], at | {"ids": [ev.memory]})
                     conn.execute(
                         _SQL["insert"],
                         at
@@ -43,6 +42,7 @@ class ArchiveProjection:
                     conn.execute(_SQL["outdate"], at | {"ids": [ev.memory]})
                 case e.MemoryRestored():
                     conn.execute(_SQL["current"], at | {"ids": [ev.memory]})
+                    conn.execute(_SQL["pin"], at | {"memory": ev.memory, "pinned": False})
                 case e.TurnRolledBack():
                     conn.execute(_SQL["outdate"], at | {"ids": list(ev.removed)})
                     conn.execute(_SQL["current"], at | {"ids": list(ev.restored)})

@@ -7,7 +7,7 @@ SELECT %(generation)s, %(shard)s, %(list)s, %(memory)s, %(version)s, %(tenant)s,
        %(text)s, %(recorded_at)s,
        %(pinned)s OR EXISTS (SELECT FROM remembrancer.archive b
                              WHERE b.generation = %(generation)s AND b.shard = %(shard)s AND b.list = %(list)s
-                               AND b.memory = %(memory)s AND b.pinned),
+                               AND b.memory = %(memory)s AND b.version < %(version)s AND b.pinned),
        e.model, e.vector
 FROM (VALUES (1)) AS one (row)
 LEFT JOIN LATERAL (
@@ -16,7 +16,7 @@ LEFT JOIN LATERAL (
     AND e.digest = %(digest)s
   ORDER BY e.created_at DESC, e.model LIMIT 1
 ) e ON true
-ON CONFLICT (generation, shard, list, memory, version) DO UPDATE SET until_now = true
+ON CONFLICT (generation, shard, list, memory, version) DO UPDATE SET until_now = true, pinned = excluded.pinned
 
 -- name: outdate
 UPDATE remembrancer.archive SET until_now = false
