@@ -23,6 +23,7 @@ from tests.support.world import World
 
 TABLES = ("list", "list_day", "memory", "memory_use", "archive", "history")
 _REPLY = load_queries("remembrancer.services", "reply")
+_ARCHIVED = "SELECT memory, text, pinned FROM remembrancer.archive WHERE tenant = %s AND until_now"
 
 stories = st.tuples(
     story(saves, days_of(0, 2), 10),
@@ -98,6 +99,9 @@ def test_u3_events_projected_twice_in_whatever_batches_give_the_same_tables(
     first = rows(conn)
     lists = book.lists()
     assert as_rows_say(conn, book) == {key: (as_kept(s), s.days) for key, s in lists.items()}
+
+    archived = {(row[0], row[1]): row[2] for row in conn.execute(_ARCHIVED, (book.tenant,))}
+    assert archived == {(m.id, m.text): m.pinned for s in lists.values() for m in s.memories.values()}
 
     forget(conn, start)
     book.runner(2_000).catch_up()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from itertools import count
@@ -79,6 +79,9 @@ class Book:
 
     world: World
     tenant: str
+    states: dict[ListKey, MemoryList] = field(default_factory=lambda: dict.fromkeys(KEYS, MemoryList()))
+    saved: set[UUID] = field(default_factory=set)
+    version: int = 0
 
     @property
     def store(self) -> EventStore:
@@ -100,8 +103,11 @@ class Book:
             "id": new_id(self.stream(key).bytes[0], hashlib.sha256(str(next(_numbers)).encode()).digest()),
             "tenant": self.tenant, "actor": "persona", "turn": turn, **key._asdict(),
         }  # fmt: skip
+        if kind == "save" and one in self.saved:  # no id is given twice
+            kind, b = "edit", bool(b)
         match kind:
             case "save":
+                self.saved.add(one)
                 return e.MemorySaved(**stamp, memory=one, day=day, unused_days=b, **a)
             case "edit":
                 return e.MemoryEdited(**stamp, memory=one, day=day, before="", protects=b, **a)
@@ -124,20 +130,24 @@ class Book:
             case "recount":
                 return e.UseRecounted(**stamp, day=day, unused_days=dict.fromkeys(ids, b))
             case "roll back":
-                back = [self.id_of(key, n) for n in b]
+                back = [m for n in b if (m := self.id_of(key, n)) in self.states[key].gone]
                 rolled = {"restored": tuple(back), "unmatched": dict.fromkeys(ids, day)}
                 return e.TurnRolledBack(**(stamp | {"turn": turn or "t1"} | rolled))
         return {"pin": e.MemoryPinned, "unpin": e.MemoryUnpinned}[kind](**stamp, memory=one, day=day)
 
     def write(self, happened: Sequence[Any]) -> None:
-        """Append these, one after another."""
-        now = datetime.combine(FIRST, time(1), UTC)
+        """Append these, one after another: facts whatever they name, decisions only where they could be taken."""
         for what, list_no, number, day, turn in happened:
             key = KEYS[list_no]
             event = self.event(key, what, number, day, turn)
-            now += timedelta(minutes=7)
+            if not could_be(self.states[key], event):
+                continue
+            self.version += 1
+            now = datetime.combine(FIRST, time(1), UTC) + timedelta(minutes=7 * self.version)
             batch = Batch(self.stream(key), [event], None, (key.owner,))
-            self.store.append([batch], request=Request(self.tenant, batch.stream.bytes[0]), now=now)
+            done = self.store.append([batch], request=Request(self.tenant, batch.stream.bytes[0]), now=now)
+            recorded = e.Recorded(event, batch.stream, done.versions[0], batch.stream.bytes[0], 0, done.recorded_at[0])
+            self.states[key] = evolve(self.states[key], recorded)
             if (text := getattr(event, "text", None)) and DARK not in text:
                 self.vectors.keep([(key.owner, text, unit(self.world, text))])
 
@@ -161,6 +171,25 @@ class Book:
     def lists(self) -> dict[ListKey, MemoryList]:
         """The lists by the domain's own fold."""
         return {key: reduce(evolve, self.store.read([(self.stream(key), 0)]), MemoryList()) for key in KEYS}
+
+
+def could_be(s: MemoryList, event: e.Event) -> bool:
+    """May this come next in a list's stream? A decision saw the list as it is; a fact has not looked."""
+    one = s.memories.get(getattr(event, "memory", UUID(int=0)))
+    match event:
+        case e.MemoryEdited() | e.MemoryDeleted() | e.MemoryAffirmed():
+            return one is not None
+        case e.MemoryPinned() | e.MemoryEvicted():
+            return one is not None and not one.pinned
+        case e.MemoryUnpinned():
+            return one is not None and one.pinned
+        case e.MemoryRestored():
+            return event.memory in s.gone
+        case e.MemoriesCleared():
+            return not event.pinned or s.cleared
+        case e.TurnRolledBack():
+            return all(m in s.gone for m in event.restored)
+    return True
 
 
 def unit(world: World, text: str) -> Any:
