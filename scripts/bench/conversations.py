@@ -17,6 +17,7 @@ from remembrancer.services.embedders import Embedder, Vector
 
 SECONDS = 60.0
 """What a reply may wait for its embedding here: a benchmark of quality must not depend on how busy the machine is."""
+SECONDS_OF_MANY = 600.0
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def a_second_apart(at: datetime, texts: Iterable[str]) -> list[tuple[str, dateti
 
 
 class Once:
-    """The real model; a text that comes again, under another policy or in another list, is not embedded again."""
+    """The real model, with patience; what comes again, under another policy or in another list, is embedded once."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -126,7 +127,7 @@ class Once:
         """See `Embedder`."""
         new = [text for text in dict.fromkeys(texts) if text not in self._passages]
         if new:
-            self._passages.update(zip(new, self._embedder.embed_passages(new, timeout=SECONDS), strict=True))
+            self._passages.update(zip(new, self._embedder.embed_passages(new, timeout=SECONDS_OF_MANY), strict=True))
         return [self._passages[text] for text in texts]
 
     def warm(self, *, timeout: float) -> None:

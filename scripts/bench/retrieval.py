@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from conversations import SECONDS, Conversation, Question, a_second_apart, read, rows, verdict
+from conversations import SECONDS, Conversation, Once, Question, a_second_apart, read, rows, verdict
 from rich.console import Console
 from rich.progress import Progress
 from world import database
@@ -61,6 +61,7 @@ def main() -> None:
         open_memory(url, embedder="local", list_capacity=2_000, embed_timeout=SECONDS) as memory,
         Progress(console=Console(stderr=True)) as progress,
     ):
+        memory.engine.deps.embedder = Once(memory.engine.deps.embedder)
         measured = {
             kind: {c.name: list(_measure(memory, task_of(c), progress)) for c in conversations}
             for kind, task_of in (("turns", _turns), ("facts", _facts))
