@@ -25,13 +25,13 @@ from remembrancer.domain.prompt import Line, render_prefix
 from remembrancer.domain.visibility import Place, is_visible
 from remembrancer.services import candidates
 from remembrancer.services.desk_reader import Scene, read_desk, view_of
-from tests.support.book import DARK, KEYS, Book, acts, days, days_of, saves, searches, story, texts, unit
+from tests.support.book import DARK, KEYS, Book, acts, days, days_of, returns, saves, searches, story, texts, unit
 from tests.support.world import World
 
 stories = st.tuples(
     story(saves, days_of(0, 2), 12),
     story(st.one_of(acts, searches), days, 15),
-    story(st.one_of(searches, searches, acts), days, 10),
+    story(st.one_of(searches, searches, acts, returns), days, 10),
 )
 scenes = st.fixed_dictionaries(
     {
