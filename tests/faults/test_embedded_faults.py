@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -85,6 +86,25 @@ def picture(folder: Path) -> dict[Path, tuple[int, ...]]:
     below = {path: path.lstat() for path in [folder, *folder.rglob("*")] if os.path.lexists(path)}
     owned = {path: (status.st_mode, status.st_uid, status.st_gid) for path, status in (above | below).items()}
     return owned | {path: (*owned[path], status.st_ctime_ns) for path, status in below.items()}
+
+
+@contextmanager
+def held_still(data_dir: Path) -> Iterator[None]:
+    """A running server that writes nothing for a while: of itself it moves on in its log when nobody asks for it."""
+    running = Postmaster.of(data_dir / "postgres")
+    assert running is not None
+    server = psutil.Process(running.pid)
+    server.suspend()
+    held = [server, *server.children(recursive=True)]
+    try:
+        for child in held[1:]:
+            with suppress(psutil.NoSuchProcess):  # it had just ended
+                child.suspend()
+        yield
+    finally:
+        for process in held:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
 
 @pytest.fixture
@@ -367,7 +387,7 @@ def test_an_ordinary_user_can_work_after_root_did_and_beside_it(
 def test_the_directory_of_root_is_refused_to_an_ordinary_user(
     data_dir: Path, somebody: pwd.struct_passwd, home_of_somebody: Path
 ) -> None:
-    with open_embedded(data_dir, settings=FAST):
+    with open_embedded(data_dir, settings=FAST), held_still(data_dir):
         before = picture(data_dir)
         with told_to(somebody, home_of_somebody, data_dir) as told:
             assert "belongs to another user (id 0" in told
