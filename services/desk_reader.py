@@ -28,6 +28,7 @@ from remembrancer.domain.visibility import Place, is_visible
 from remembrancer.projections.memory import ANEW, memories_of
 from remembrancer.projections.memory_rows import memory_from_row
 from remembrancer.projections.queries import load_queries
+from remembrancer.services import views
 from remembrancer.services.answers import MemoryView
 from remembrancer.services.store import EventStore
 
@@ -274,10 +275,4 @@ def visible(m: Memory, scene: Scene) -> bool:
 
 def view_of(m: Memory, days: SearchedDays, key: ListKey, scene: Scene, *, on_desk: bool = False) -> MemoryView:
     """The view of a memory as this reply finds it (D2)."""
-    return MemoryView(
-        id=m.id, persona=key.persona, scope=key.scope, subject=key.subject, text=m.text,
-        state=m.state(days, scene.policy, scene.today), on_desk=on_desk, until=m.until, unused_days=m.unused_days(days),
-        pinned=m.pinned, protected=m.protected, actor=m.actor,
-        created_at=m.created_at, updated_at=m.updated_at, last_matched_at=m.last_matched_at,
-        recent=is_recent(m.updated_at, scene.now, scene.policy.recent_days), tags=m.tags, channels=m.channels,
-    )  # fmt: skip
+    return views.view_of(m, days, key, scene.policy, scene.now, on_desk=on_desk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from remembrancer.domain.decay import SearchedDays
 from remembrancer.domain.desk import is_recent
 from remembrancer.domain.identity import ListKey
 from remembrancer.domain.memory import Memory
@@ -14,18 +15,23 @@ from remembrancer.services.answers import MemoryView
 
 def view(m: Memory, s: MemoryList, key: ListKey, policy: Policy, now: datetime) -> MemoryView:
     """The view of one memory at a moment. `on_desk` is R12's choice for its list alone."""
-    today = now.date()
-    state = m.state(s.days, policy, today)
+    state = m.state(s.days, policy, now.date())
+    on_desk = state != "expired" and (m.pinned or (state == "active" and _has_room(m, s, policy, now)))
+    return view_of(m, s.days, key, policy, now, on_desk=on_desk)
+
+
+def view_of(m: Memory, days: SearchedDays, key: ListKey, policy: Policy, now: datetime, *, on_desk: bool) -> MemoryView:
+    """The view of one memory at a moment, on a desk that was chosen elsewhere."""
     return MemoryView(
         id=m.id,
         persona=key.persona,
         scope=key.scope,
         subject=key.subject,
         text=m.text,
-        state=state,
-        on_desk=state != "expired" and (m.pinned or (state == "active" and _has_room(m, s, policy, now))),
+        state=m.state(days, policy, now.date()),
+        on_desk=on_desk,
         until=m.until,
-        unused_days=m.unused_days(s.days),
+        unused_days=m.unused_days(days),
         pinned=m.pinned,
         protected=m.protected,
         actor=m.actor,
