@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from remembrancer.domain.identity import Scope
+from remembrancer.domain.identity import ListKey, Scope
 
 Actor = Literal["persona", "person", "deep", "import", "system"]
 
@@ -44,6 +44,11 @@ class ListEvent(Event):
     persona: str
     scope: Scope
     subject: str
+
+    @property
+    def key(self) -> ListKey:
+        """The list that it is an event of."""
+        return ListKey(self.persona, self.scope, self.subject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,11 @@ def server_stream(tenant: str, server: str) -> UUID:
     return stream_id(shard_of(tenant, Subject("server", server)), "Server", tenant, server)
 
 
+def owner_stream(tenant: str, key: ListKey) -> UUID:
+    """The stream of the settings of whom a list belongs to."""
+    return (server_stream if key.scope == "server" else person_stream)(tenant, key.subject)
+
+
 def persona_stream(tenant: str, persona: str) -> UUID:
     """The stream of a persona's settings."""
     return stream_id(shard_of(tenant, Subject("persona", persona)), "Persona", tenant, persona)

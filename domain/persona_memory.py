@@ -7,7 +7,7 @@ here but absorbed by the fold in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -82,6 +82,13 @@ def evolve(state: MemoryList, recorded: e.Recorded) -> MemoryList:
     """The state after one more event. What it does not know it ignores: facts come in any order (DESIGN 2)."""
     apply = _FOLD.get(type(recorded.event))
     return state if apply is None else apply(state, recorded.event, recorded.recorded_at)
+
+
+def with_events(state: MemoryList, events: Iterable[e.Event], stream: UUID, version: int, at: datetime) -> MemoryList:
+    """The state as it will be when these new events, recorded at `at`, have come after `version`."""
+    for n, ev in enumerate(events, start=version + 1):
+        state = evolve(state, e.Recorded(ev, stream, n, stream.bytes[0], 0, at))
+    return state
 
 
 def _put(state: MemoryList, memory: Memory, **changes: Any) -> MemoryList:
@@ -627,4 +634,5 @@ __all__ = [
     "pin",
     "save",
     "unpin",
+    "with_events",
 ]

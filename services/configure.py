@@ -19,8 +19,9 @@ from remembrancer.services.checks import answer_erased, checked_flag, checked_te
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.remember import names
+from remembrancer.services.requests import request_for
 from remembrancer.services.settings import invalid
-from remembrancer.services.store import Batch, Decision, Fold, Loaded, Request, fingerprint
+from remembrancer.services.store import Batch, Decision, Fold, Loaded
 
 S = TypeVar("S")
 
@@ -133,11 +134,9 @@ class Configure:
         request_id: str | None,
     ) -> bytes:
         """The settings after the change, as JSON; those after the first one, if the request came before (D19)."""
-        if request_id is not None:
-            check_key("request_id", request_id)
         new = {k: _checked(k, v) for k, v in changes.items() if not isinstance(v, Keep)}
         tenant, shard = self._deps.tenant, stream.bytes[0]
-        request = Request(tenant, shard, request_id, verb, fingerprint({"subject": subject, **new}), (subject,))
+        request = request_for(tenant, shard, verb, request_id, {"subject": subject, **new}, (subject,))
         stamp = {"tenant": tenant, "request_id": request_id}
 
         def decide(at: Loaded[S]) -> Decision:

@@ -137,7 +137,7 @@ class Engine:
         """Import and export."""
         from remembrancer.services.transfer import Transfer
 
-        return Transfer(self.deps, self.remember, self.vectors, self.finder, self.waiting)
+        return Transfer(self.deps, self.vectors, self.finder, self.waiting)
 
     @cached_property
     def calibrator(self) -> Calibrator:

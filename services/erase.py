@@ -21,12 +21,13 @@ from remembrancer.domain.errors import NotFound
 from remembrancer.domain.events import SubjectErased
 from remembrancer.domain.identity import ListKey, Subject, check_key, person_stream, shard_of
 from remembrancer.projections.queries import load_queries
-from remembrancer.services.answers import EraseAnswer, Position
+from remembrancer.services.answers import EraseAnswer
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import Deps
 from remembrancer.services.mentions import Mentions, Names
 from remembrancer.services.remember import names as checked_names
-from remembrancer.services.store import Appended, Request, fingerprint, mapper
+from remembrancer.services.requests import positions, request_for
+from remembrancer.services.store import Appended, Request, mapper
 from remembrancer.services.store.append import ASSIGN, Call, Placed, append
 
 _SQL = load_queries("remembrancer.services", "erase")
@@ -56,18 +57,15 @@ class Erase:
         """Erase a person. See `Remembrancer.erase`."""
         subject = Subject("user", check_key("user", user))
         called = Names([user, *checked_names("name", names, in_order=True)])
-        if request_id is not None:
-            check_key("request_id", request_id)
-        shard = shard_of(self._deps.tenant, subject)
-        request = Request(self._deps.tenant, shard, request_id, "erase", fingerprint({"user": user}))
+        tenant = self._deps.tenant
+        request = request_for(tenant, shard_of(tenant, subject), "erase", request_id, {"user": user})
         done = self._deps.store.find(request) if request_id is not None else None
         if done is None:
             done = self._erase(subject, request)
         if compact:
             self._compact()
         said = orjson.loads(done.answer or b"{}")
-        positions = [Position(shard=s, position=p) for s, p in done.reached.items()]
-        return EraseAnswer(**said, mentions=self._mentions.of(called), positions=positions)
+        return EraseAnswer(**said, mentions=self._mentions.of(called), positions=positions(done))
 
     def _erase(self, subject: Subject, request: Request) -> Appended:
         store = self._deps.store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -20,6 +19,7 @@ from remembrancer.services.answers import ArchiveHit
 from remembrancer.services.checks import shown
 from remembrancer.services.deps import PERSONA, Deps
 from remembrancer.services.embedders import Vector
+from remembrancer.services.tail import unread
 
 _SQL = load_queries("remembrancer.services", "finder")
 _VECTORS = load_queries("remembrancer.services", "vectors")
@@ -77,9 +77,9 @@ class Finder:
             for look in ("home", "archived_home", "tail", "archived_home", "told_home"):
                 if look == "tail":
                     saved = self._saved_ahead(conn, "archive", memory.bytes[0])
-                    if (ev := next((ev for ev, _ in saved if ev.memory == memory), None)) is not None:
-                        key = ListKey(ev.persona, ev.scope, ev.subject)
-                        return Home(list_stream(ev.tenant, key), key) if ev.tenant == self._deps.tenant else None
+                    if (ev := next((ev for ev in saved if ev.memory == memory), None)) is not None:
+                        home = Home(list_stream(ev.tenant, ev.key), ev.key)
+                        return home if ev.tenant == self._deps.tenant else None
                 elif row := conn.execute(_SQL[look], at).fetchone():
                     return Home(row[0], ListKey(*row[1:4])) if row[4] == self._deps.tenant else None
             return None
@@ -98,8 +98,8 @@ class Finder:
         def work(conn: Connection[Any]) -> list[dict[str, Any]]:
             ahead = [
                 (ev.attempt, played(ev))
-                for ev, _ in self._tail(conn, "history", "ReplySearched", None)
-                if isinstance(ev, e.ReplySearched) and ev.turn == turn and ev.tenant == self._deps.tenant
+                for r in unread(conn, self._deps.store, "history", kinds=[e.ReplySearched])
+                if isinstance(ev := r.event, e.ReplySearched) and ev.turn == turn and ev.tenant == self._deps.tenant
             ]
             rows = conn.execute(_SQL["turn"], {"tenant": self._deps.tenant, "turn": turn}).fetchall()
             known = {row[0]["attempt"]: row[0] for row in rows}
@@ -107,18 +107,32 @@ class Finder:
 
         return self._deps.store.database.run(work)
 
-    def _tail(
-        self, conn: Connection[Any], projection: str, kind: str, shard: int | None
-    ) -> Sequence[tuple[e.Event, UUID]]:
-        rows = conn.execute(_SQL["tail"], {"projection": projection, "type": kind, "shard": shard}).fetchall()
-        return [(r.event, r.stream) for r in self._deps.store.decode(rows, conn)] if rows else []
+    def events_of_turn(self, turn: str) -> list[e.Recorded]:
+        """What a turn did to lists, shard by shard, in its order; empty if it never did anything."""
 
-    def _saved_ahead(
-        self, conn: Connection[Any], projection: str, shard: int | None = None
-    ) -> Sequence[tuple[e.MemorySaved, UUID]]:
+        def work(conn: Connection[Any]) -> list[e.Recorded]:
+            # What is ahead of the tables first: what they read meanwhile is then found in both, not in neither.
+            ahead = unread(conn, self._deps.store, "history")
+            rows = conn.execute(_SQL["events_of_turn"], {"tenant": self._deps.tenant, "turn": turn}).fetchall()
+            return [*ahead, *(self._deps.store.decode(rows, conn) if rows else ())]
+
+        found = {
+            (r.shard, r.position): r
+            for r in self._deps.store.database.run(work)
+            if isinstance(r.event, e.ListEvent) and r.event.turn == turn and r.event.tenant == self._deps.tenant
+        }
+        return [found[k] for k in sorted(found)]
+
+    @staticmethod
+    def no_such_turn(turn: str) -> NotFound:
+        """The error that says so (D31)."""
+        return NotFound(f"There is no turn {turn!r}.", rule="D31", hint="`history --persona` shows the turns.")
+
+    def _saved_ahead(self, conn: Connection[Any], projection: str, shard: int | None = None) -> list[e.MemorySaved]:
         """Saves that a projection has not read yet."""
-        tail = self._tail(conn, projection, "MemorySaved", shard)
-        return [(ev, stream) for ev, stream in tail if isinstance(ev, e.MemorySaved)]
+        shards = None if shard is None else [shard]
+        tail = unread(conn, self._deps.store, projection, kinds=[e.MemorySaved], shards=shards)
+        return [r.event for r in tail if isinstance(r.event, e.MemorySaved)]
 
     def without_vector(self, stream: UUID) -> frozenset[UUID]:
         """Memories of a list that no search can find for want of a vector (D22)."""
@@ -165,8 +179,8 @@ class Finder:
 
         def work(conn: Connection[Any]) -> list[Home]:
             ahead = {
-                Home(stream, ListKey(ev.persona, ev.scope, ev.subject))
-                for ev, stream in self._saved_ahead(conn, "memory")
+                Home(list_stream(ev.tenant, ev.key), ev.key)
+                for ev in self._saved_ahead(conn, "memory")
                 if ev.tenant == self._deps.tenant
             }
             people = [h.key.subject for h in ahead if h.key.persona == persona and h.key.scope == "personal"]
@@ -184,19 +198,15 @@ class Finder:
     def knows(self, persona: str) -> bool:
         """Has this persona ever been saved for, replied as, or set up (D31)?"""
 
-        def ahead(conn: Connection[Any]) -> bool:
-            return any(
-                getattr(ev, "persona", None) == persona and ev.tenant == self._deps.tenant
-                for kind in ("MemorySaved", "ReplySearched")
-                for ev, _ in self._tail(conn, "history", kind, None)
-            )
+        def work(conn: Connection[Any]) -> bool:
+            ahead = unread(conn, self._deps.store, "history", kinds=[e.MemorySaved, e.ReplySearched])
+            if any(getattr(r.event, "persona", "") == persona and r.event.tenant == self._deps.tenant for r in ahead):
+                return True
+            row = conn.execute(_SQL["knows_persona"], {"tenant": self._deps.tenant, "persona": persona}).fetchone()
+            return row is not None and bool(row[0])
 
         stream = persona_stream(self._deps.tenant, persona)
-        return (
-            self._deps.store.load(stream, PERSONA).version > 0
-            or persona in self._personas()
-            or self._deps.store.database.run(ahead)
-        )
+        return self._deps.store.load(stream, PERSONA).version > 0 or self._deps.store.database.run(work)
 
     def _personas(self) -> list[str]:
         def work(conn: Connection[Any]) -> list[str]:

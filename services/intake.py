@@ -18,6 +18,7 @@ from remembrancer.projections.queries import load_queries
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, TENANT, Deps
 from remembrancer.services.store import Batch, Decision, Fold, Loaded, Request
+from remembrancer.services.tail import unread
 from remembrancer.services.vectors import BATCH, Vectors
 
 _SQL = load_queries("remembrancer.services", "transfer")
@@ -151,15 +152,14 @@ class Intake:
         if not ids:
             return set()
         shards = sorted({i.bytes[0] for i in ids})
-        unread = [shard for shard in shards if shard not in self._ahead]
 
         def work(conn: Connection[Any]) -> tuple[set[UUID], Mapping[int, set[UUID]]]:
             # What is ahead of the read model first: what it reads meanwhile is then found in both, not in neither.
-            ahead: dict[int, set[UUID]] = {shard: set() for shard in unread}
-            rows = conn.execute(_SQL["ahead"], {"projection": "history", "shards": unread}).fetchall() if unread else []
-            for recorded in self._deps.store.decode(rows, conn):
-                if isinstance(recorded.event, e.MemorySaved):
-                    ahead[recorded.shard].add(recorded.event.memory)
+            ahead: dict[int, set[UUID]] = {shard: set() for shard in shards if shard not in self._ahead}
+            if ahead:
+                for recorded in unread(conn, self._deps.store, "history", kinds=[e.MemorySaved], shards=ahead):
+                    if isinstance(recorded.event, e.MemorySaved):
+                        ahead[recorded.shard].add(recorded.event.memory)
             at = {"shards": [i.bytes[0] for i in ids], "ids": list(ids)}
             return {row[0] for row in conn.execute(_SQL["taken"], at)}, ahead
 

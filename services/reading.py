@@ -155,7 +155,7 @@ class Reading:
 
         rows = self._deps.store.database.run(work)
         if turn is not None and not rows and after is None:
-            raise NotFound(f"There is no turn {turn!r}.", rule="D31", hint="`history --persona` shows the turns.")
+            raise self._finder.no_such_turn(turn)
         entries = [
             HistoryEntry(
                 position=Position(shard=row["shard"], position=row["position"]),

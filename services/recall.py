@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -42,18 +42,18 @@ from remembrancer.services.answers import (
     Late,
     MatchView,
     MemoryView,
-    Position,
     Prefix,
     ReplyAnswer,
     Search,
 )
+from remembrancer.services.checks import checked_text
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.desk_reader import Desk, Scene, read_desk
 from remembrancer.services.embedders import EmbedderFailed, Vector
 from remembrancer.services.remember import names
+from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
-from remembrancer.services.store import fingerprint as body_fingerprint
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Taken, Undo
 
@@ -87,8 +87,8 @@ class _Found:
     status: Any
     reason: str | None = None
     candidates: Sequence[e.Candidate] = ()
-    views: Mapping[UUID, MemoryView] = None  # type: ignore[assignment]
-    list_no: Mapping[UUID, int] = None  # type: ignore[assignment]
+    views: Mapping[UUID, MemoryView] = field(default_factory=dict)
+    list_no: Mapping[UUID, int] = field(default_factory=dict)
     threshold: float | None = None
 
 
@@ -182,7 +182,7 @@ class Recall:
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
             return _answered(done)
-        return answer.model_copy(update={"positions": _positions(done)})
+        return answer.model_copy(update={"positions": positions(done)})
 
     # -- 1 ---------------------------------------------------------------------------------------------------------
 
@@ -233,14 +233,12 @@ class Recall:
         chat: str,
     ) -> Request:
         tenant = self._deps.tenant
-        if request_id is not None:
-            check_key("request_id", request_id)
         owners = [Subject("user", user) for user in asked.users]
         if asked.place.server is not None:
             owners.append(Subject("server", asked.place.server))
         body = {"asked": asked, "message": message, "memory": memory, "turn": turn, "chat": chat}
         keep = tuple(owners) if request_id is not None else ()
-        return Request(tenant, shard_of(tenant, home), request_id, "reply", body_fingerprint(body), keep)
+        return request_for(tenant, shard_of(tenant, home), "reply", request_id, body, keep)
 
     # -- 2 and 3 ---------------------------------------------------------------------------------------------------
 
@@ -252,17 +250,17 @@ class Recall:
         self, embedding: Future[Vector] | None, why_not: str | None, message: str, scene: Scene, desk: Desk
     ) -> _Found:
         if embedding is None:
-            return _Found("off", why_not or "nobody's memories are in play", (), {}, {})
+            return _Found("off", why_not or "nobody's memories are in play")
         try:
             vector = embedding.result(timeout=self._deps.settings.embed_timeout + 1.0)
         except EmbedderFailed as failed:
-            return _Found("unavailable", failed.reason, (), {}, {})
+            return _Found("unavailable", failed.reason)
         except TimeoutError:
             embedding.cancel()
-            return _Found("unavailable", "the embedding did not come in time", (), {}, {})
+            return _Found("unavailable", "the embedding did not come in time")
         threshold = self._deps.threshold(scene.policy)
         if threshold is None:
-            return _Found("unavailable", f"no threshold is known for {scene.model}: run `calibrate` (D5)", (), {}, {})
+            return _Found("unavailable", f"no threshold is known for {scene.model}: run `calibrate` (D5)")
 
         def work(conn: Connection[Any]) -> Sequence[candidates.Row]:
             return candidates.find(conn, scene, desk, message, vector)
@@ -401,10 +399,7 @@ def _checked(
     memory: str,
 ) -> _Asked:
     check_key("persona", persona)
-    if not isinstance(message, str):
-        raise InvalidInput(f"The message must be a text, not {type(message).__name__}.")
-    if "\x00" in message or any("\ud800" <= c <= "\udfff" for c in message):
-        raise InvalidInput("The message holds a NUL or half a surrogate pair, which is no text.")
+    checked_text("message", message)
     if platform not in ("web", "discord", "telegram", "api"):
         raise InvalidInput(f"{platform!r} is not a platform.", hint="Use web, discord, telegram or api.")
     if memory not in ("on", "off"):
@@ -425,8 +420,4 @@ def _answered(done: Appended) -> ReplyAnswer:
             hint="Use a new request_id.",
         )
     answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
-    return answer.model_copy(update={"positions": _positions(done)})
-
-
-def _positions(done: Appended) -> list[Position]:
-    return [Position(shard=s, position=p) for s, p in done.reached.items()]
+    return answer.model_copy(update={"positions": positions(done)})

@@ -24,7 +24,7 @@ from remembrancer.domain.identity import (
     check_key,
     list_key,
     list_stream,
-    person_stream,
+    owner_stream,
     persona_stream,
     server_stream,
 )
@@ -43,7 +43,6 @@ from remembrancer.services.answers import (
     Forgotten,
     MemoryView,
     NoticeView,
-    Position,
     SaveAnswer,
 )
 from remembrancer.services.checks import answer_erased
@@ -51,7 +50,8 @@ from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.embedders import Vector
 from remembrancer.services.finder import Finder, Home
-from remembrancer.services.store import Appended, Batch, Decision, Request, fingerprint
+from remembrancer.services.requests import positions, request_for
+from remembrancer.services.store import Appended, Batch, Decision, Request
 from remembrancer.services.turns import Turns
 from remembrancer.services.vectors import Vectors
 from remembrancer.services.views import view
@@ -147,7 +147,7 @@ class Remember:
         except ListFull as full:
             self._with_notice(full, key, text)
             raise
-        return SaveAnswer(**answer, positions=_positions(done))
+        return SaveAnswer(**answer, positions=positions(done))
 
     def edit(
         self,
@@ -245,13 +245,16 @@ class Remember:
             lifted = e.TombstonesLifted(id=ctx.new_id(), tenant=self._deps.tenant, list=stream, request_id=request_id)
             answer = {"cleared": cleared, "pinned_left": left, "message": _cleared_message(cleared, left, pinned)}
             return Decision(
-                [self._batch(stream, events, at, key), Batch(self._owner_stream(key), [lifted], None, (key.owner,))],
+                [
+                    self._batch(stream, events, at, key),
+                    Batch(owner_stream(self._deps.tenant, key), [lifted], None, (key.owner,)),
+                ],
                 orjson.dumps({"answer": answer, "stamp": []}),
             )
 
         request = self._request(stream, key, "clear", request_id, {"key": key, "pinned": pinned, "actor": actor})
         answer, done = self._run(request, stream, key, decide, now)
-        return ClearAnswer(**answer, positions=_positions(done))
+        return ClearAnswer(**answer, positions=positions(done))
 
     # -- the common way --------------------------------------------------------------------------------------------
 
@@ -291,12 +294,12 @@ class Remember:
                 raise _Unchanged(kept)
             batches = [self._batch(stream, decided, at, key)] if decided else []
             if (tombstone := self._tombstone(decided, at, key, stream, memory)) is not None:
-                batches.append(Batch(self._owner_stream(key), [tombstone], None, (key.owner,)))
+                batches.append(Batch(owner_stream(self._deps.tenant, key), [tombstone], None, (key.owner,)))
             return Decision(batches, kept)
 
         request = self._request(stream, key, verb, request_id, body)
         answer, done = self._run(request, stream, key, decide, now)
-        return ChangeAnswer(**answer, positions=_positions(done))
+        return ChangeAnswer(**answer, positions=positions(done))
 
     def _run(
         self, request: Request, stream: UUID, key: ListKey, decide: Callable[[_Loaded], Decision], now: datetime
@@ -317,7 +320,7 @@ class Remember:
         tenant = self._deps.tenant
         wanted: list[tuple[UUID, Any]] = [
             (stream, LIST),
-            (self._owner_stream(key), SERVER if key.scope == "server" else PERSON),
+            (owner_stream(self._deps.tenant, key), SERVER if key.scope == "server" else PERSON),
             (self._deps.tenant_stream, TENANT),
         ]
         if key.scope != "global":
@@ -327,16 +330,10 @@ class Remember:
         persona = loaded[3].state if key.scope != "global" else Persona()
         return _Loaded(loaded[0].state, loaded[0].version, loaded[1].state, persona, policy, version)
 
-    def _owner_stream(self, key: ListKey) -> UUID:
-        make = server_stream if key.scope == "server" else person_stream
-        return make(self._deps.tenant, key.subject)
-
     def _request(
         self, stream: UUID, key: ListKey, verb: str, request_id: str | None, body: Mapping[str, Any]
     ) -> Request:
-        if request_id is not None:
-            check_key("request_id", request_id)
-        return Request(self._deps.tenant, stream.bytes[0], request_id, verb, fingerprint(body), (key.owner,))
+        return request_for(self._deps.tenant, stream.bytes[0], verb, request_id, body, (key.owner,))
 
     def _context(
         self,
@@ -460,10 +457,7 @@ def names(what: str, given: object, *, in_order: bool = False) -> tuple[str, ...
 
 
 def _evolved(at: _Loaded, events: Sequence[e.Event], stream: UUID, now: datetime) -> MemoryList:
-    state = at.list
-    for n, ev in enumerate(events, start=1):
-        state = lists.evolve(state, e.Recorded(ev, stream, at.version + n, stream.bytes[0], 0, now))
-    return state
+    return lists.with_events(at.list, events, stream, at.version, now)
 
 
 def _json(v: MemoryView) -> dict[str, Any]:
@@ -492,10 +486,6 @@ def _own(done: Appended, stream: UUID) -> int:
         if shard == stream.bytes[0]:
             last = n
     return last
-
-
-def _positions(done: Appended | None) -> list[Position]:
-    return [] if done is None else [Position(shard=s, position=p) for s, p in done.reached.items()]
 
 
 def _cleared_message(cleared: int, left: int, pinned: bool) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from psycopg import Connection
 
 from remembrancer.domain.errors import InvalidInput, RemembrancerError
-from remembrancer.domain.events import MemorySaved
 from remembrancer.domain.identity import ListKey, Subject, check_key, list_key, list_stream
 from remembrancer.domain.imports import Incoming
 from remembrancer.domain.memory import Memory, State
@@ -25,7 +24,7 @@ from remembrancer.services.formats.rows import Header, MemoryRow, as_moment, rea
 from remembrancer.services.formats.tomori import read_tomori
 from remembrancer.services.intake import Intake
 from remembrancer.services.moved_settings import MovedSettings
-from remembrancer.services.remember import Remember, names
+from remembrancer.services.remember import names
 from remembrancer.services.vectors import Vectors
 from remembrancer.services.waiting import Waiting
 
@@ -41,7 +40,7 @@ Progress = Callable[[int, int | None], None]
 class Transfer:
     """What leaves, and what comes in. See `Remembrancer.export`, `import_rows` and `import_tomori`."""
 
-    def __init__(self, deps: Deps, remember: Remember, vectors: Vectors, finder: Finder, waiting: Waiting) -> None:
+    def __init__(self, deps: Deps, vectors: Vectors, finder: Finder, waiting: Waiting) -> None:
         self._deps = deps
         self._vectors = vectors
         self._finder = finder
@@ -61,7 +60,7 @@ class Transfer:
         """
         if persona is not None:
             check_key("persona", persona)
-        keys = self._keys(persona)
+        keys = [home.key for home in self._finder.lists(persona)]
         if persona is not None and not keys:
             self._waiting.settle()
             if not self._finder.knows(persona):
@@ -93,29 +92,6 @@ class Transfer:
         for m in sorted(s.memories.values(), key=lambda m: (m.created_at, m.updated_at, m.text)):
             if m.text != ERASED:
                 yield _row(m, key, s, m.state(s.days, policy, today)).line()
-
-    def _keys(self, persona: str | None) -> list[ListKey]:
-        """The lists that ever held something, in a fixed order; with the global ones of a persona's people."""
-        found = {home.key for home in self._finder.lists(persona)} | self._keys_ahead()
-        if persona is not None:
-            own = {key for key in found if key.persona == persona and key.scope != "global"}
-            found = own | {list_key(None, "global", key.subject) for key in own if key.scope == "personal"}
-        order = ("server", "personal", "global")
-        return sorted(found, key=lambda key: (order.index(key.scope), key.persona, key.subject))
-
-    def _keys_ahead(self) -> set[ListKey]:
-        """Lists that the read model does not know yet."""
-
-        def work(conn: Connection[Any]) -> set[ListKey]:
-            rows = conn.execute(_SQL["ahead"], {"projection": "memory", "shards": None}).fetchall()
-            saved = [recorded.event for recorded in self._deps.store.decode(rows, conn)]
-            return {
-                ListKey(ev.persona, ev.scope, ev.subject)
-                for ev in saved
-                if isinstance(ev, MemorySaved) and ev.tenant == self._deps.tenant
-            }
-
-        return self._deps.store.database.run(work)
 
     def _longest(self) -> int:
         def work(conn: Connection[Any]) -> int:

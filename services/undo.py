@@ -5,40 +5,28 @@ A turn may have touched several lists: it is undone in all of them or in none, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 from uuid import UUID
 
 import orjson
-from psycopg import Connection
 
 from remembrancer.domain import events as e
 from remembrancer.domain import undo
 from remembrancer.domain.chat import chat_home
-from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.domain.identity import (
-    ListKey,
-    Subject,
-    chat_stream,
-    check_key,
-    person_stream,
-    server_stream,
-    shard_of,
-)
+from remembrancer.domain.identity import Subject, chat_stream, check_key, owner_stream, shard_of
 from remembrancer.domain.memory import Memory
-from remembrancer.domain.persona_memory import Context, MemoryList, evolve
+from remembrancer.domain.persona_memory import Context, MemoryList, with_events
 from remembrancer.domain.policy import Policy
-from remembrancer.projections.queries import load_queries
-from remembrancer.services.answers import ChangeAnswer, Kept, Position, UndoAnswer, Undone
+from remembrancer.services.answers import ChangeAnswer, Kept, UndoAnswer, Undone
+from remembrancer.services.checks import answer_erased
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, TENANT, Deps
 from remembrancer.services.finder import Finder, Home
-from remembrancer.services.store import Appended, Batch, Decision, Request, fingerprint
+from remembrancer.services.requests import positions, request_for
+from remembrancer.services.store import Appended, Batch, Decision
 from remembrancer.services.views import view
-
-_SQL = load_queries("remembrancer.services", "undo")
 
 
 @dataclass(slots=True)
@@ -69,87 +57,85 @@ class Undo:
         """Take back one turn. See `Remembrancer.undo_turn`."""
         check_key("turn", turn)
         shard = shard_of(self._deps.tenant, Subject("chat", turn))
-        request = self._request(shard, "undo_turn", request_id, {"turn": turn})
-        return self._run(request, [turn], request_id)
+        return self._run(shard, "undo_turn", turn, [turn], request_id)
 
     def rewind(self, turn: str, *, request_id: str | None) -> UndoAnswer:
         """Take back all later turns of the turn's chat, newest first. See `Remembrancer.rewind`."""
         check_key("turn", turn)
         replies = self._finder.replies(turn)
         if not replies:
-            raise self._no_such_turn(turn)
+            raise self._finder.no_such_turn(turn)
         said = replies[-1]
         home = chat_home(said["chat"], server=said["server"], users=said["users"])
         stream = chat_stream(self._deps.tenant, said["chat"], home)
-        request = self._request(stream.bytes[0], "rewind", request_id, {"turn": turn})
-
-        def rewound(turns: Sequence[str]) -> Batch:
-            event = e.ChatRewound(
-                id=make_id(stream.bytes[0]),
-                tenant=self._deps.tenant,
-                request_id=request_id,
-                chat=said["chat"],
-                to=turn,
-                turns=tuple(turns),
-            )
-            return Batch(stream, [event], None, (home,))
-
         later = self._later_turns(stream, turn)
         if not later:
             return UndoAnswer(turns=[], removed=[], restored=[], reverted=[], kept=[])
-        return self._run(request, later, request_id, rewound(later))
+        rewound = e.ChatRewound(
+            id=make_id(stream.bytes[0]),
+            tenant=self._deps.tenant,
+            request_id=request_id,
+            chat=said["chat"],
+            to=turn,
+            turns=tuple(later),
+        )
+        also = Batch(stream, [rewound], None, (home,))
+        return self._run(stream.bytes[0], "rewind", turn, later, request_id, also)
 
     def restore(self, memory: UUID, *, request_id: str | None) -> ChangeAnswer:
         """Bring back an evicted or deleted memory. See `Remembrancer.restore`."""
         home, now = self._finder.home(memory), self._deps.now()
-        owner_stream = (server_stream if home.key.scope == "server" else person_stream)(
-            self._deps.tenant, home.key.subject
-        )
-        request = replace(
-            self._request(home.stream.bytes[0], "restore", request_id, {"memory": memory}), owners=(home.key.owner,)
-        )
+        tenant, owners = self._deps.tenant, (home.key.owner,)
+        request = request_for(tenant, home.stream.bytes[0], "restore", request_id, {"memory": memory}, owners)
         unchanged: list[ChangeAnswer] = []
 
         def load() -> tuple[MemoryList, int, Policy, int]:
-            found, tenant = self._deps.store.load_many([(home.stream, LIST), (self._deps.tenant_stream, TENANT)])
-            return (found.state, found.version, *self._deps.policy(tenant))
+            found, policies = self._deps.store.load_many([(home.stream, LIST), (self._deps.tenant_stream, TENANT)])
+            return (found.state, found.version, *self._deps.policy(policies))
 
         def decide(at: tuple[MemoryList, int, Policy, int]) -> Decision:
             s, version, policy, policy_version = at
             ctx = self._context(home, policy, policy_version, None, request_id, now)
             events = undo.restore(s, memory, ctx)
-            after = _evolved(s, events, home.stream, version, now)
+            after = with_events(s, events, home.stream, version, now)
             shown = view(after.memories[memory], after, home.key, policy, now)
             if not events:
                 unchanged.append(ChangeAnswer(memory=shown))
                 raise _Nothing
             lifted = e.TombstonesLifted(
-                id=ctx.new_id(), tenant=self._deps.tenant, request_id=request_id, list=home.stream, memory=memory
+                id=ctx.new_id(), tenant=tenant, request_id=request_id, list=home.stream, memory=memory
             )
             answer = orjson.dumps(ChangeAnswer(memory=shown).model_dump(mode="json"))
-            owners = (home.key.owner,)
-            batches = [Batch(home.stream, events, version, owners), Batch(owner_stream, [lifted], None, owners)]
-            return Decision(batches, answer)
+            whose = owner_stream(tenant, home.key)
+            return Decision([Batch(home.stream, events, version, owners), Batch(whose, [lifted], None, owners)], answer)
 
         try:
             done = self._deps.store.transact(request, load, decide, now=now)
         except _Nothing:
             return unchanged[-1]
-        answer = ChangeAnswer.model_validate_json(_answer(done))
-        return answer.model_copy(update={"positions": _positions(done)})
+        if not done.answer:
+            raise answer_erased()
+        answer = ChangeAnswer.model_validate_json(done.answer)
+        return answer.model_copy(update={"positions": positions(done)})
 
     # -- what a reply needs: a new attempt takes back the old one (D19) --------------------------------------------
 
     def taken_back(self, turn: str, request_id: str | None) -> list[Taken]:
         """The lists that a turn touched, with it taken back; nothing is written."""
-        return self._take_back([turn], request_id, self._deps.now())
+        homes = _homes(self._finder.events_of_turn(turn))
+        return self._take_back([turn], homes, request_id, self._deps.now())
 
     # -- the common way --------------------------------------------------------------------------------------------
 
     def _run(
-        self, request: Request, turns: Sequence[str], request_id: str | None, also: Batch | None = None
+        self, shard: int, verb: str, turn: str, turns: Sequence[str], request_id: str | None, also: Batch | None = None
     ) -> UndoAnswer:
         now = self._deps.now()
+        homes = {home for one in turns for home in _homes(self._finder.events_of_turn(one))}
+        owners = tuple({home.key.owner for home in homes})
+        request = request_for(self._deps.tenant, shard, verb, request_id, {"turn": turn}, owners)
+        if request_id is not None and (before := self._deps.store.find(request)) is not None:
+            return _answered(before)
 
         def decide(taken: list[Taken]) -> Decision:
             written = [t for t in taken if t.events]
@@ -159,34 +145,36 @@ class Undo:
             batches = [Batch(t.home.stream, t.events, t.version, (t.home.key.owner,)) for t in written]
             return Decision([*batches, *([also] if also else [])], orjson.dumps(answer.model_dump(mode="json")))
 
-        request = replace(request, owners=tuple({home.key.owner for turn in turns for home in self._lists_of(turn)}))
-        if request_id is not None and (before := self._deps.store.find(request)) is not None:
-            return _answered(before)
         try:
-            done = self._deps.store.transact(request, lambda: self._take_back(turns, request_id, now), decide, now=now)
+            done = self._deps.store.transact(
+                request, lambda: self._take_back(turns, homes, request_id, now), decide, now=now
+            )
         except _Nothing:
             return UndoAnswer(turns=list(turns), removed=[], restored=[], reverted=[], kept=[])
         return _answered(done)
 
-    def _take_back(self, turns: Sequence[str], request_id: str | None, now: datetime) -> list[Taken]:
+    def _take_back(self, turns: Sequence[str], homes: set[Home], request_id: str | None, now: datetime) -> list[Taken]:
         """Fold each list that these turns touched, and take them back in this order.
 
         The states are loaded before the turns' events, so that an event that is in no state is in no decision either:
         what comes in between moves the stream on, and the append finds that out.
+
+        Args:
+            homes: the lists that the turns are known to have touched; what is found besides is taken in.
         """
-        homes = {home for turn in turns for home in self._lists_of(turn)}
+        homes = set(homes)
         while True:
             order = sorted(homes, key=lambda home: home.stream)
             loaded = self._deps.store.load_many(
                 [(self._deps.tenant_stream, TENANT), *((home.stream, LIST) for home in order)]
             )
-            done = {turn: self._events_of(turn) for turn in turns}
+            done = {turn: self._finder.events_of_turn(turn) for turn in turns}
             found = {home for events in done.values() for home in _homes(events)}
             if found <= homes:
                 break
             homes |= found
         if not homes and not any(self._finder.replies(turn) for turn in turns):
-            raise self._no_such_turn(turns[0])
+            raise self._finder.no_such_turn(turns[0])
         policy, policy_version = self._deps.policy(loaded[0])
         taken = []
         for home, one in zip(order, loaded[1:], strict=True):
@@ -196,7 +184,7 @@ class Undo:
                 ctx = self._context(home, policy, policy_version, turn, request_id, now)
                 event = undo.roll_back(t.after, events, ctx, self._last_use(home, turn))
                 if event is not None:
-                    t.after = _evolved(t.after, [event], home.stream, t.version + len(t.events), now)
+                    t.after = with_events(t.after, [event], home.stream, t.version + len(t.events), now)
                     t.events.append(event)
             taken.append(t)
         return taken
@@ -222,11 +210,9 @@ class Undo:
 
     def _last_use_of(self, home: Home, m: Memory, turn: str) -> date:
         days = [m.base_day] if m.turn is None else []
-        voided: set[str] = {turn}
         events = self._deps.store.read([(home.stream, 0)])
-        for r in reversed(events):
-            if isinstance(r.event, e.TurnRolledBack) and r.event.turn is not None:
-                voided.add(r.event.turn)
+        voided = {turn}
+        voided |= {r.event.turn for r in events if isinstance(r.event, e.TurnRolledBack) and r.event.turn is not None}
         for r in events:
             ev = r.event
             if ev.turn in voided and ev.actor != "person":
@@ -240,25 +226,6 @@ class Undo:
                     days.append(ev.day)
         return max(days, default=m.created_at.date())
 
-    def _lists_of(self, turn: str) -> set[Home]:
-        return _homes(self._events_of(turn))
-
-    def _events_of(self, turn: str) -> list[e.Recorded]:
-        """The events of a turn on lists: those that history knows, and those that are ahead of it."""
-
-        def work(conn: Connection[Any]) -> list[e.Recorded]:
-            at = {"tenant": self._deps.tenant, "turn": turn}
-            rows = conn.execute(_SQL["events_of_turn"], at).fetchall()
-            ahead = conn.execute(_SQL["ahead"]).fetchall()
-            return self._deps.store.decode([*rows, *ahead], conn) if rows or ahead else []
-
-        found = {
-            (r.shard, r.position): r
-            for r in self._deps.store.database.run(work)
-            if isinstance(r.event, e.ListEvent) and r.event.turn == turn and r.event.tenant == self._deps.tenant
-        }
-        return [found[k] for k in sorted(found)]
-
     def _later_turns(self, chat: UUID, turn: str) -> list[str]:
         """The turns of a chat after one, the newest first, each once."""
         turns: list[str] = []
@@ -267,28 +234,9 @@ class Undo:
                 turns = [t for t in turns if t != r.event.turn] + [r.event.turn]
         return list(reversed(turns[turns.index(turn) + 1 :])) if turn in turns else []
 
-    def _request(self, shard: int, verb: str, request_id: str | None, body: Mapping[str, Any]) -> Request:
-        if request_id is not None:
-            check_key("request_id", request_id)
-        return Request(self._deps.tenant, shard, request_id, verb, fingerprint(body))
-
-    @staticmethod
-    def _no_such_turn(turn: str) -> NotFound:
-        return NotFound(f"There is no turn {turn!r}.", rule="D31", hint="`history --persona` shows the turns.")
-
 
 def _homes(events: Sequence[e.Recorded]) -> set[Home]:
-    return {
-        Home(r.stream, ListKey(r.event.persona, r.event.scope, r.event.subject))
-        for r in events
-        if isinstance(r.event, e.ListEvent)
-    }
-
-
-def _evolved(s: MemoryList, events: Sequence[e.Event], stream: UUID, version: int, now: datetime) -> MemoryList:
-    for n, ev in enumerate(events, start=1):
-        s = evolve(s, e.Recorded(ev, stream, version + n, stream.bytes[0], 0, now))
-    return s
+    return {Home(r.stream, r.event.key) for r in events if isinstance(r.event, e.ListEvent)}
 
 
 def _told(turns: Sequence[str], taken: Sequence[Taken]) -> UndoAnswer:
@@ -319,19 +267,6 @@ def _told(turns: Sequence[str], taken: Sequence[Taken]) -> UndoAnswer:
 
 
 def _answered(done: Appended) -> UndoAnswer:
-    answer = UndoAnswer.model_validate_json(_answer(done))
-    return answer.model_copy(update={"positions": _positions(done)})
-
-
-def _answer(done: Appended) -> bytes:
     if not done.answer:
-        raise InvalidInput(
-            "This request was answered before, and what it was about has been erased since.",
-            rule="D24",
-            hint="Use a new request_id.",
-        )
-    return done.answer
-
-
-def _positions(done: Appended) -> list[Position]:
-    return [Position(shard=s, position=p) for s, p in done.reached.items()]
+        raise answer_erased()
+    return UndoAnswer.model_validate_json(done.answer).model_copy(update={"positions": positions(done)})

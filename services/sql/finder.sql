@@ -24,23 +24,23 @@ WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND h.shard = %(shard)s AND h.memory = %(memory)s AND h.scope IS NOT NULL
 LIMIT 1
 
--- name: tail
--- Events of one kind that a projection has not read yet, in one shard or in all.
-SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
-FROM remembrancer.generation g
-JOIN remembrancer.checkpoint c ON c.projection = g.projection AND c.generation = g.generation
-JOIN remembrancer.head h ON h.shard = c.shard AND h.position > c.position
-JOIN remembrancer.event e ON e.shard = c.shard AND e.position > c.position
-WHERE g.projection = %(projection)s AND g.live AND e.type = %(type)s
-  AND (%(shard)s::int2 IS NULL OR c.shard = %(shard)s::int2)
-ORDER BY e.shard, e.position
-
 -- name: turn
 -- The replies of a turn, the newest attempt last.
 SELECT h.data, h.persona, h.turn FROM remembrancer.history h
 WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
   AND h.tenant = %(tenant)s AND h.turn = %(turn)s AND h.event = 'ReplySearched'
 ORDER BY h.recorded_at, h.position
+
+-- name: events_of_turn
+-- The events of a turn that history knows.
+SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
+FROM (
+  SELECT DISTINCT h.shard, h.position FROM remembrancer.history h
+  WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+    AND h.tenant = %(tenant)s AND h.turn = %(turn)s
+) p
+JOIN remembrancer.event e ON e.shard = p.shard AND e.position = p.position
+ORDER BY e.shard, e.position
 
 -- name: lists_of_persona
 -- The lists of a persona, and the global ones of its people, those included that the read model does not know yet.
@@ -53,6 +53,18 @@ WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
              SELECT s.subject FROM remembrancer.list s
              WHERE s.generation = l.generation AND s.tenant = l.tenant AND s.persona = %(persona)s::text AND s.scope = 'personal')))
 ORDER BY l.scope = 'global', l.scope = 'personal', l.persona, l.subject
+
+-- name: knows_persona
+-- Has a persona of a tenant ever had a list, or a line of history?
+SELECT EXISTS (
+  SELECT FROM remembrancer.list l
+  WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
+    AND l.tenant = %(tenant)s AND l.persona = %(persona)s AND l.scope <> 'global'
+) OR EXISTS (
+  SELECT FROM remembrancer.history h
+  WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+    AND h.tenant = %(tenant)s AND h.persona = %(persona)s AND h.persona NOT IN ('', '*')
+)
 
 -- name: personas
 -- All personas of a tenant that have a list, for "did you mean".

@@ -14,17 +14,6 @@ JOIN remembrancer.memory m ON m.generation = l.generation AND m.shard = l.shard 
 WHERE l.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
   AND l.tenant = %(tenant)s
 
--- name: ahead
--- Saves that a projection has not read yet, in these shards or in all.
-SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
-FROM remembrancer.generation g
-JOIN remembrancer.checkpoint c ON c.projection = g.projection AND c.generation = g.generation
-JOIN remembrancer.head h ON h.shard = c.shard AND h.position > c.position
-JOIN remembrancer.event e ON e.shard = c.shard AND e.position > c.position
-WHERE g.projection = %(projection)s AND g.live AND e.type = 'MemorySaved'
-  AND (%(shards)s::int2[] IS NULL OR c.shard = ANY (%(shards)s::int2[]))
-ORDER BY e.shard, e.position
-
 -- name: taken
 -- Which of these ids ever were a memory's, of whatever tenant.
 SELECT p.memory FROM unnest(%(shards)s::int2[], %(ids)s::uuid[]) AS p (shard, memory)
