@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from remembrancer.domain.errors import InvalidInput
+from remembrancer.domain.identity import Subject, shard_of
 from remembrancer.services.cli.arguments import option
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.verb import verb
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds for an embedding: nobody waits for these replies, and a busy machine is no reason to go without search."""
+MOST_NAMES = 5_000
 _PLAY = "With --play"
 
 
@@ -76,6 +78,43 @@ def own_place(here: Session) -> Mapping[str, Any]:
         usual = default_data_dir()
         place["data_dir"] = usual.with_name(f"{usual.name}-demo")
     return place
+
+
+class Told(NamedTuple):
+    """What a demo writes in the shard of one subject, or of its tenant: from when until when it tells."""
+
+    subject: Subject | None
+    first: datetime
+    last: datetime
+
+
+def with_room(here: Session, place: Mapping[str, Any], story: Sequence[Told]) -> tuple[Mapping[str, Any], bool]:
+    """The place with a tenant whose shards can take a story of the past, and whether there is one.
+
+    Moments never go back within a shard, and a shard is shared: what another tenant wrote later than the story begins
+    would move the story to that moment. A tenant that was named stays. Where none will do, the nearest to it is taken.
+    """
+    with here.open(**{**place, "embedder": "none"}) as memory:
+        taken = memory.engine.store.last_moments()
+    name = place["tenant"]
+    names = [name] if here.options.tenant else [name, *(f"{name}-{n}" for n in range(1, MOST_NAMES))]
+    best, fewest = name, len(story) + 1
+    for candidate in names:
+        if (late := _too_late(candidate, story, taken)) < fewest:
+            best, fewest = candidate, late
+        if not fewest:
+            break
+    return {**place, "tenant": best}, not fewest
+
+
+def _too_late(tenant: str, story: Sequence[Told], taken: Mapping[int, datetime]) -> int:
+    """How many of these begin before their shard's last moment."""
+    last, late = dict(taken), 0
+    for told in story:
+        shard = shard_of(tenant, told.subject or Subject("tenant", tenant))
+        late += shard in last and last[shard] > told.first
+        last[shard] = max(told.last, last.get(shard, told.last))
+    return late
 
 
 def where_it_is(memory: Remembrancer) -> str:

@@ -11,9 +11,10 @@ from typing import Any, Self
 from rich.text import Text
 
 from remembrancer.domain.errors import InvalidInput, Refused
+from remembrancer.domain.identity import Subject
 from remembrancer.services.answers import Answer, ReplyAnswer
 from remembrancer.services.cli.conversation import Conversation, Meeting, read_conversations
-from remembrancer.services.cli.demo import PATIENCE, command, where_it_is
+from remembrancer.services.cli.demo import PATIENCE, Told, command, where_it_is, with_room
 from remembrancer.services.cli.screen import Screen
 from remembrancer.services.cli.session import Session
 from remembrancer.services.remembrancer import Remembrancer
@@ -109,6 +110,7 @@ def play(
     clock = PlayedClock()
     began = time.monotonic()
     settings = {"embedder": here.options.embedder or "local", "embed_timeout": PATIENCE}
+    place, _ = with_room(here, place, _told(found))
     with here.open(clock=clock, **settings, **place, **policy) as memory:
         embedder = memory.engine.deps.embedder
         model = "none" if embedder is None else embedder.model
@@ -139,6 +141,13 @@ def play(
             ],
         )
         here.show(answer, lambda screen: _end(screen, answer))
+
+
+def _told(conversations: Sequence[Conversation]) -> Sequence[Told]:
+    """Each conversation is a server of its own; the policy is written with the first thing that is said."""
+    spans = [(c.id, [s.at for s in c.sessions]) for c in conversations if c.sessions]
+    policy = [Told(None, moments[0], moments[0]) for _, moments in spans[:1]]
+    return [*policy, *(Told(Subject("server", name), moments[0], max(moments)) for name, moments in spans)]
 
 
 class _Player:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import typer
 
 from remembrancer.domain.errors import InvalidInput, ListFull
+from remembrancer.domain.identity import Subject
 from remembrancer.services.answers import Answer, MemoryView, ReplyAnswer, SaveAnswer
-from remembrancer.services.cli.demo import PATIENCE, command, where_it_is
+from remembrancer.services.cli.demo import PATIENCE, Told, command, where_it_is, with_room
 from remembrancer.services.cli.session import Session
 from remembrancer.services.remembrancer import Remembrancer
 
@@ -104,7 +105,11 @@ class StoryClock:
 
     def __call__(self) -> datetime:
         """The moment that is being told, moving on as we go."""
-        return self._first + timedelta(days=self.day - 1)
+        return self.moment(self.day)
+
+    def moment(self, day: int) -> datetime:
+        """The moment at which a day is told."""
+        return self._first + timedelta(days=day - 1)
 
 
 def tell_story(here: Session, place: Mapping[str, Any]) -> None:
@@ -119,9 +124,16 @@ def tell_story(here: Session, place: Mapping[str, Any]) -> None:
     began = time.monotonic()
     view = None if here.options.json else View(here.screen)
     settings = {"embedder": here.options.embedder or "local", "embed_timeout": PATIENCE}
+    begins, ends = clock.moment(min(KNOWN)), clock.moment(FULL_DAY)
+    place, room = with_room(here, place, [Told(who, begins, ends) for who in (None, Subject("server", SERVER))])
     with here.open(clock=clock, **settings, **place) as memory:
         if memory.list().lists:
             raise InvalidInput("This tenant has memories of its own.", hint="Name a new one with --tenant.")
+        if not room:
+            raise InvalidInput(
+                "This database was used later than the three weeks that the demo tells of, and time never goes back.",
+                hint="Leave out --tenant, or name another data directory with --data-dir.",
+            )
         teller = Teller(memory, clock)
         model = teller.model()
         if view:

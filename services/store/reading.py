@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
@@ -127,6 +128,10 @@ class Reading:
     def heads(self) -> dict[int, int]:
         """Returns the last position of each shard that has an event."""
         return dict(self.database.run(lambda connection: ask(connection, sql.HEADS)))
+
+    def last_moments(self) -> dict[int, datetime]:
+        """Returns when the last event of each shard was recorded: nothing is recorded there with an earlier moment."""
+        return dict(self.database.run(lambda connection: ask(connection, sql.LAST_MOMENTS)))
 
 
 def _after(streams: Sequence[UUID], versions: Sequence[int]) -> tuple[Int2s, Uuids, Int8s]:

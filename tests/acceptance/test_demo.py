@@ -8,9 +8,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from rich.cells import cell_len
 
@@ -74,7 +76,7 @@ def test_in_a_pipe_the_days_are_one_plain_table(remembrancer: CommandLine) -> No
 def test_on_a_terminal_desk_and_drawer_stand_side_by_side(remembrancer: CommandLine) -> None:
     for columns in (80, 120):
         seen = remembrancer.terminal("demo", columns=columns)
-        assert seen.code == 0
+        assert seen.code == 0, plain(seen.out)
         lines = plain(seen.out).splitlines()
         side_by_side = [line for line in lines if "Desk: sent with every reply" in line and "Drawer: resting" in line]
         assert len(side_by_side) >= 3
@@ -89,6 +91,36 @@ def test_a_second_run_starts_afresh_beside_the_first(remembrancer: CommandLine) 
     assert first["broken"] == second["broken"] == []
     again = remembrancer("demo", "--tenant", "run-0", code=2)
     assert "memories of its own" in again.err
+
+
+def use_until(url: str, moment: datetime, shards: range) -> None:
+    """Others have written to these shards until then."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE remembrancer.head SET position = position + 1, recorded_at = %s WHERE shard = ANY (%s)",
+            (moment, list(shards)),
+        )
+
+
+def test_a_demo_tells_of_the_past_where_others_have_written_since(
+    remembrancer: CommandLine, database_url: str, file: Path
+) -> None:
+    """Moments are monotone in a shard, and tenants share shards: the story goes where it can stay on its days."""
+    remembrancer("doctor")
+    use_until(database_url, datetime.now(UTC), range(200))
+    told = remembrancer.json("demo")
+    assert told["broken"] == []
+    days = {m["created_at"][:10] for day in told["days"] for m in (*day["desk"], *day["drawer"])}
+    assert max(days) == told["days"][0]["date"]
+    played = remembrancer.json("demo", "--play", str(file), "--embedder", "none")
+    listed = remembrancer.json("--tenant", played["tenant"], "list", "Ben", "--server", "c-1")["lists"][0]["memories"]
+    assert {m["created_at"][:10] for m in listed} == {"2023-05-01"}
+
+
+def test_a_demo_that_finds_no_room_for_the_past_says_so(remembrancer: CommandLine, database_url: str) -> None:
+    remembrancer("doctor")
+    use_until(database_url, datetime.now(UTC), range(256))
+    assert "time never goes back" in remembrancer("demo", code=2).err
 
 
 def test_a_demo_that_does_not_hold_says_so_and_fails(database_url: str) -> None:
