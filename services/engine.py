@@ -107,10 +107,11 @@ class Engine:
         self.recall = Recall(self.deps, self.turns, self.undo)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)
+        read_stream = _stream_reader(self.store)
         self.runner = Runner(
             self.store.database.connection,
             StoreSource(self.store),
-            [MemoryProjection(_stream_reader(self.store)), ArchiveProjection(), HistoryProjection()],
+            [MemoryProjection(read_stream), ArchiveProjection(read_stream), HistoryProjection()],
         )
         self.runner.on_progress = self.waiting.progressed
         self.worker: Worker | None = None

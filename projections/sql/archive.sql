@@ -23,11 +23,12 @@ UPDATE remembrancer.archive SET until_now = false
 WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s AND memory = ANY (%(ids)s) AND until_now
 
 -- name: current
--- The newest text of memories that are back.
-UPDATE remembrancer.archive a SET until_now = true
-WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s AND memory = ANY (%(ids)s)
+-- The text that a memory has again, where it was written last.
+UPDATE remembrancer.archive SET until_now = true
+WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s AND memory = %(memory)s
   AND version = (SELECT max(b.version) FROM remembrancer.archive b
-                 WHERE b.generation = a.generation AND b.shard = a.shard AND b.list = a.list AND b.memory = a.memory)
+                 WHERE b.generation = %(generation)s AND b.shard = %(shard)s AND b.list = %(list)s
+                   AND b.memory = %(memory)s AND b.text = %(text)s)
 
 -- name: pin
 UPDATE remembrancer.archive SET pinned = %(pinned)s

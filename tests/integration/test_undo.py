@@ -168,3 +168,22 @@ def test_a_turn_that_never_was_is_not_found(world: World):
     for verb in (world.memory.undo_turn, world.memory.rewind):
         with pytest.raises(NotFound):
             verb("never")
+
+
+def test_find_names_as_present_the_wording_that_an_undo_brought_back(world: World):
+    """U1, U2: also when the memory is deleted and restored afterwards, and across later edits."""
+    cat = world.save("Juno's cat is called Mochi")
+    world.memory.edit(cat, text="Juno's cat is called Bean", actor="persona", turn=(turn := world.say("Bean!").turn))
+
+    def present() -> dict[str, bool]:
+        world.project()
+        return {hit.text: hit.current for hit in world.memory.find("Juno's cat")}
+
+    assert present() == {"Juno's cat is called Mochi": False, "Juno's cat is called Bean": True}
+    world.memory.undo_turn(turn)
+    undone = {"Juno's cat is called Mochi": True, "Juno's cat is called Bean": False}
+    assert present() == undone
+    world.memory.delete(cat)
+    assert not any(present().values())
+    world.memory.restore(cat)
+    assert present() == undone

@@ -131,8 +131,10 @@ class Book:
                 return e.UseRecounted(**stamp, day=day, unused_days=dict.fromkeys(ids, b))
             case "roll back":
                 back = [m for n in b if (m := self.id_of(key, n)) in self.states[key].gone]
-                rolled = {"restored": tuple(back), "unmatched": dict.fromkeys(ids, day)}
-                return e.TurnRolledBack(**(stamp | {"turn": turn or "t1"} | rolled))
+                turn, held = turn or "t1", self.states[key].memories
+                edited = [m for m in ids if m in held and held[m].as_before(turn) != held[m]]
+                rolled = {"restored": tuple(back), "reverted": tuple(edited), "unmatched": dict.fromkeys(ids, day)}
+                return e.TurnRolledBack(**(stamp | {"turn": turn} | rolled))
         return {"pin": e.MemoryPinned, "unpin": e.MemoryUnpinned}[kind](**stamp, memory=one, day=day)
 
     def write(self, happened: Sequence[Any]) -> None:
