@@ -14,6 +14,7 @@ from rich.terminal_theme import DIMMED_MONOKAI
 
 from remembrancer.services import open_memory
 from remembrancer.services.cli import story_view
+from remembrancer.services.cli.demo import PATIENCE
 from remembrancer.services.cli.screen import Screen
 from remembrancer.services.cli.story import StoryClock, Teller
 
@@ -40,7 +41,7 @@ def tell(screen: Screen) -> None:
     view = story_view.View(screen)
     with (
         TemporaryDirectory(prefix="remembrancer-picture-") as folder,
-        open_memory(data_dir=folder, tenant="picture", clock=clock, embedder="local") as memory,
+        open_memory(data_dir=folder, tenant="picture", clock=clock, embedder="local", embed_timeout=PATIENCE) as memory,
     ):
         teller = Teller(memory, clock)
         view.opening(teller.model())
