@@ -224,11 +224,38 @@ class MemoryMoved(ListEvent):
     to_subject: str
 
 
+class CountedUse(BaseModel):
+    """A use that a recount came to; see `domain.memory.Use`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    day: date
+    turn: str | None = None
+    matched_at: datetime | None = None
+
+
+class Counted(BaseModel):
+    """The whole use of a memory as a recount left it: what its counter follows from, on this day and later ones."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    base_day: date
+    base_days: int = 0
+    base_matched_at: datetime | None = None
+    uses: tuple[CountedUse, ...] = ()
+
+
 class UseRecounted(ListEvent):
-    """What-if, applied: days counted anew (U3)."""
+    """What-if, applied: the use of memories counted anew under other numbers (U3).
+
+    `counted` says it whole. For a memory that is not in it, as in older events, the counter was `unused_days` on `day`.
+    """
 
     unused_days: Mapping[UUID, int] = {}
     day: date
+    counted: Mapping[UUID, Counted] = {}
+    numbers: Mapping[str, Any] = {}
+    """The numbers of the policy under which it was counted."""
 
 
 class SubjectErased(Event):

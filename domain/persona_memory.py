@@ -228,11 +228,17 @@ def _cleared(s: MemoryList, ev: e.MemoriesCleared, at: datetime) -> MemoryList:
 
 
 def _recounted(s: MemoryList, ev: e.UseRecounted, at: datetime) -> MemoryList:
-    changed = {
-        k: replace(m, base_day=ev.day, base_days=n, uses=(), base_matched_at=m.last_matched_at)
-        for k, n in ev.unused_days.items()
-        if (m := s.memories.get(k)) is not None
-    }
+    changed = {}
+    for k, n in ev.unused_days.items():
+        if (m := s.memories.get(k)) is None:
+            continue
+        if (c := ev.counted.get(k)) is None:
+            changed[k] = replace(m, base_day=ev.day, base_days=n, uses=(), base_matched_at=m.last_matched_at)
+        else:
+            uses = tuple(Use(u.day, u.turn, u.matched_at) for u in c.uses)
+            changed[k] = replace(
+                m, base_day=c.base_day, base_days=c.base_days, base_matched_at=c.base_matched_at, uses=uses
+            )
     return replace(s, memories={**s.memories, **changed})
 
 

@@ -97,7 +97,13 @@ def tell(ev: e.Event) -> Iterator[Told]:
             yield Told(ev.memory, f"It moved to another list ({ev.to_scope}, {ev.to_subject}).", LAST, None)
         case e.UseRecounted():
             for k, n in ev.unused_days.items():
-                yield Told(k, f"Its unused days were counted anew: {n}.", LAST, LAST, {"unused_days": n})
+                yield Told(
+                    k,
+                    f"Its unused days were counted anew{_under(ev.numbers)}: {n}.",
+                    LAST,
+                    LAST,
+                    {"unused_days": n, "numbers": dict(ev.numbers)},
+                )
         case e.SubjectErased():
             yield Told(None, "Everything of this subject was erased.")
         case e.ReplySearched():
@@ -107,6 +113,11 @@ def tell(ev: e.Event) -> Iterator[Told]:
             yield Told(None, f"{who} set the persona's standing instructions.{switch}", None, ev.instructions)
         case e.PersonaDeleted():
             yield Told(None, f"{who} deleted the persona.")
+
+
+def _under(numbers: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{name} {value}" for name, value in numbers.items())
+    return f" under {said}" if said else ""
 
 
 def _reply(ev: e.ReplySearched) -> str:

@@ -99,6 +99,8 @@ def roll_back(
                 reverted.append(k)
         else:
             kept.append((k, f"the list says the same again in {same}"))
+    # A recount may have given this turn uses that it had not when it was played (U3).
+    done.used |= {k for k, m in s.memories.items() if not m.pinned and any(u.turn == turn for u in m.uses)}
     unmatched: dict[UUID, date] = {}
     for k in sorted(done.used - set(removed)):
         m = s.memories.get(k) or (s.gone[k].memory if k in s.gone else None)

@@ -224,6 +224,8 @@ class Undo:
                     e.MemorySaved() | e.MemoryEdited() | e.MemoryAffirmed() | e.MemoryRestored() | e.MemoryUnpinned()
                 ) if ev.memory == m.id:
                     days.append(ev.day)
+                case e.UseRecounted() if (counted := ev.counted.get(m.id)) is not None:  # all before it is summed up
+                    days = [counted.base_day, *(u.day for u in counted.uses if u.turn not in voided)]
         return max(days, default=m.created_at.date())
 
     def _later_turns(self, chat: UUID, turn: str) -> list[str]:

@@ -1,0 +1,88 @@
+"""What a reply sent of its lists, and what it would have sent under another policy: desk, late block, tokens (U3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from uuid import UUID
+
+from remembrancer.domain import events as e
+from remembrancer.domain.desk import OnDesk, choose_desk
+from remembrancer.domain.identity import ListKey
+from remembrancer.domain.persona_memory import MemoryList
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.prompt import Line, render_late, render_prefix
+from remembrancer.domain.visibility import Place, is_visible
+
+Lists = Sequence[tuple[ListKey, MemoryList]]
+
+
+@dataclass(slots=True)
+class SentDesk:
+    """The desk of one reply: list by list, over the lists as they were (or would have been) then."""
+
+    lists: Lists
+    order: Sequence[Sequence[UUID]]
+    _other: SentDesk | None = None
+    ids: frozenset[UUID] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = frozenset(i for ids in self.order for i in ids)
+
+    @property
+    def other(self) -> SentDesk:
+        """The desk of the same reply in the other course; itself where they are the same."""
+        return self if self._other is None else self._other
+
+    def beside(self, other: SentDesk) -> SentDesk:
+        """The same desk with its other."""
+        return SentDesk(self.lists, self.order, other)
+
+
+class Sent:
+    """Reads recorded desks and chooses others (R12, D2, T10, D28).
+
+    Args:
+        count: the tokens of a text. The same text comes with many replies.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._may_be: dict[ListKey, tuple[MemoryList, tuple[object, ...], list[OnDesk]]] = {}
+        """The latest choice of each list, since most replies find it as the one before."""
+
+    @staticmethod
+    def recorded(ev: e.ReplySearched, lists: Lists) -> SentDesk:
+        """The desk that a reply recorded."""
+        return SentDesk(lists, [[i for i in ev.prefix if i in s.memories] for _, s in lists])
+
+    def chosen(self, ev: e.ReplySearched, lists: Lists, policy: Policy) -> SentDesk:
+        """The desk that this policy chooses for a reply."""
+        place = Place(ev.server, ev.channel, ev.tags)
+        may_be = [self._of_list(key, s, place, ev.day, policy) for key, s in lists]
+        return SentDesk(lists, choose_desk(may_be, policy.desk_limit))
+
+    def _of_list(self, key: ListKey, s: MemoryList, place: Place, today: date, policy: Policy) -> list[OnDesk]:
+        asked = (place, today, policy.rest_after_days, policy.decay_enabled)
+        known = self._may_be.get(key)
+        if known is not None and known[0] is s and known[1] == asked:
+            return known[2]
+        found = [
+            OnDesk(m.id, m.updated_at, m.pinned)
+            for m in s.memories.values()
+            if is_visible(tags=m.tags, channels=m.channels, until=m.until, place=place, today=today)
+            and m.state(s.days, policy, today) == "active"
+        ]
+        self._may_be[key] = s, asked, found
+        return found
+
+    def tokens(self, desk: SentDesk, recalled: Collection[UUID]) -> int:
+        """Tokens of the memories in both blocks: without standing instructions and the note on what is recent."""
+        found = (
+            (i, next((s.memories[i] for _, s in desk.lists if i in s.memories), None)) for i in {*desk.ids, *recalled}
+        )
+        lines = {i: Line(m.text, m.until, m.pinned) for i, m in found if m is not None}
+        blocks = [(key, ids) for (key, _), ids in zip(desk.lists, desk.order, strict=True)]
+        late = render_late([lines[i] for i in recalled if i in lines], (), 0)
+        return self._count(render_prefix("", blocks, lines)) + (self._count(late) if late else 0)
