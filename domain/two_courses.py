@@ -88,6 +88,7 @@ class TwoCourses:
 
 
 def with_fields(r: e.Recorded, **changes: Any) -> e.Recorded:
+    """The same event, but for these fields."""
     return e.Recorded(r.event.model_copy(update=changes), r.stream, r.version, r.shard, r.position, r.recorded_at)
 
 
@@ -98,4 +99,5 @@ def uses_of(s: MemoryList, turn: str | None) -> dict[UUID, Any]:
 
 
 def may_return(s: MemoryList, memory: UUID) -> bool:
+    """Can an undo bring it back? Not if the list says the same by then (D12)."""
     return memory in s.gone and s.same_text(s.gone[memory].memory.text) is None

@@ -60,7 +60,6 @@ class WhatIf:
     """Folds a history in order (see `in_order`), event by event, in memory of the lists' size.
 
     Args:
-        lists: the lists that are folded, by stream.
         numbers: the numbers asked about; for all others each day's own policy holds.
         policy_of: the policy that was in force, by its version (an int) or at a moment.
         model: the embedding model that a threshold asked about is meant for (D5).
@@ -70,7 +69,6 @@ class WhatIf:
 
     def __init__(
         self,
-        lists: Mapping[UUID, ListKey],
         numbers: Mapping[str, Any],
         *,
         policy_of: Callable[[int | datetime], Policy],
@@ -78,7 +76,7 @@ class WhatIf:
         counts: Callable[[e.ReplySearched | ListKey], bool],
         tokens: Callable[[str], int],
     ) -> None:
-        self.lists = {stream: TwoCourses(key) for stream, key in lists.items()}
+        self.lists: dict[UUID, TwoCourses] = {}
         self.now, self.then = Totals(), Totals()
         self.unknown: Counter[Unknown] = Counter()
         self.events = 0
@@ -91,6 +89,11 @@ class WhatIf:
         """Of a list and a turn, attempt by attempt: were other matches put in the place of those that come?"""
         self._used: dict[str, set[UUID]] = defaultdict(set)
         """Lists in which a turn has uses that it had not."""
+
+    def know(self, lists: Mapping[UUID, ListKey]) -> None:
+        """These lists, by stream, are folded, too; what was taken of others before is not looked at again."""
+        for stream, key in lists.items():
+            self.lists.setdefault(stream, TwoCourses(key))
 
     def under(self, policy: Policy) -> Policy:
         """A policy with the numbers asked about in place of its own."""

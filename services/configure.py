@@ -107,7 +107,7 @@ class Configure:
             raise InvalidInput(
                 f"The policy has no {', '.join(unknown)}.", hint=f"It has {', '.join(sorted(Policy.model_fields))}."
             )
-        new = _checked_policy(fields)
+        new = checked_policy(fields)
         stream = self._deps.tenant_stream
         subject = Subject("tenant", self._deps.tenant)
 
@@ -194,8 +194,12 @@ def _checked(field: str, value: Any) -> Any:
     return value
 
 
-def _checked_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as numbers of their kind; None stays None."""
+def checked_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as numbers of their kind; None stays None.
+
+    Raises:
+        InvalidInput: a number out of its bounds.
+    """
     try:
         policy = Policy(**{name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
     from remembrancer.services.transfer import Transfer
+    from remembrancer.services.what_if import WhatIfs
 
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
@@ -160,6 +161,13 @@ class Engine:
         from remembrancer.services.erase import Erase
 
         return Erase(self.deps)
+
+    @cached_property
+    def what_ifs(self) -> WhatIfs:
+        """Folds histories under other numbers."""
+        from remembrancer.services.what_if import WhatIfs
+
+        return WhatIfs(self.deps, self.finder)
 
     def _take_up_again(self) -> None:
         """Go on with streams that a newer version wrote to, if this is that version."""

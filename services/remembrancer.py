@@ -39,6 +39,7 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
+from remembrancer.services.answers_what_if import WhatIfAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
@@ -467,6 +468,56 @@ class Remembrancer:
         return self._engine.erasure.erase(
             user, names=names, compact=checked_flag("compact", compact), request_id=request_id
         )
+
+    def what_if(
+        self,
+        *,
+        persona: str | None = None,
+        scope: str | None = None,
+        subject: str | None = None,
+        rest_after_days: int | None = None,
+        match_limit: int | None = None,
+        match_threshold: float | None = None,
+        list_capacity: int | None = None,
+        desk_limit: int | None = None,
+        pin_capacity: int | None = None,
+        apply: bool = False,
+        request_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> WhatIfAnswer:
+        """The same history under other numbers: what would be active, resting, forgotten (U3).
+
+        Nothing is written without `apply`. Numbers that are left out stay as they were on each day; one that equals
+        today's policy matters for the days on which another one was in force.
+
+        Args:
+            persona: whose memories, the global ones of its people included; left out, the tenant's.
+            scope, subject: only this list.
+            rest_after_days, match_limit, match_threshold, list_capacity, desk_limit, pin_capacity: at least one of
+                them. A threshold is for replies that were searched with today's model; for others theirs stands.
+            apply: record the use that `match_limit` and `match_threshold` come to, as events, in all lists or in none:
+                counters and last matches are as this answer says from then on, also where a reply comes in between.
+                What was forgotten stays so. The other numbers show as soon as the policy is set. Again, with nothing
+                new in between, writes nothing.
+            progress: told how many events are folded, of how many.
+
+        Returns:
+            Every memory that would stand otherwise, totals of both courses, and what the record cannot answer
+            (docs/changing-a-rule.md). Searched texts are nowhere kept: the ten recorded candidates of each search are
+            judged again.
+
+        Raises:
+            InvalidInput: no number, or one out of the policy's bounds; a scope without a subject.
+            NotFound: a persona that never was; names near ones (D31).
+        """
+        numbers = {
+            "rest_after_days": rest_after_days, "match_limit": match_limit, "match_threshold": match_threshold,
+            "list_capacity": list_capacity, "desk_limit": desk_limit, "pin_capacity": pin_capacity,
+        }  # fmt: skip
+        return self._engine.what_ifs.what_if(
+            numbers, persona=persona, scope=scope, subject=subject, apply=checked_flag("apply", apply),
+            request_id=request_id, progress=progress,
+        )  # fmt: skip
 
     # -- in and out ------------------------------------------------------------------------------------------------
 
