@@ -69,14 +69,16 @@ def standings(s: MemoryList, policy: Policy, today: date) -> dict[State, int]:
 
 
 def recounts(x: TwoCourses) -> dict[UUID, e.Counted]:
-    """The use of the memories that are there, where it comes out otherwise. Pinned ones have no counter (D3)."""
+    """The use of the memories that are there, where it comes out otherwise. Pinned ones have no counter (D3).
+
+    All of it, not the counter alone: what an undo of a turn leaves follows from the uses before (D14).
+    """
     found: dict[UUID, e.Counted] = {}
     for k, m in x.now.memories.items():
         other = x.then.memories.get(x.then_id(k))
         if other is None or m.pinned or other.pinned:
             continue
-        same_days = m.unused_days(x.now.days) == other.unused_days(x.then.days)
-        if not same_days or m.last_matched_at != other.last_matched_at:
+        if _use(m) != _use(other):
             found[k] = e.Counted(
                 base_day=other.base_day,
                 base_days=other.base_days,
@@ -84,6 +86,10 @@ def recounts(x: TwoCourses) -> dict[UUID, e.Counted]:
                 uses=tuple(e.CountedUse(day=u.day, turn=u.turn, matched_at=u.matched_at) for u in other.uses),
             )
     return found
+
+
+def _use(m: Memory) -> tuple[object, ...]:
+    return m.base_day, m.base_days, m.base_matched_at, m.uses
 
 
 def _desk(s: MemoryList, policy: Policy, today: date) -> set[UUID]:

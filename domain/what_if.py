@@ -270,9 +270,9 @@ class WhatIf:
     def _reply(self, ev: e.ReplySearched, r: e.Recorded) -> None:
         lists = [self.lists[seen.stream] for seen in ev.lists if seen.stream in self.lists]
         streams = [seen.stream for seen in ev.lists if seen.stream in self.lists]
-        if not lists:
-            return
         counts = self._counts(ev)
+        if not (lists or counts):
+            return
         turn = ev.turn or ""
         self._searched[turn] = ev.search == "ok", ev.server
         while len(self._searched) > TURNS_KEPT:

@@ -13,20 +13,26 @@ from remembrancer.domain.outcome import Where
 from remembrancer.domain.what_if import Unknown
 from remembrancer.services.answers import Answer, Position
 
-UNKNOWN: dict[Unknown, str] = {
-    "not_searched": "replies could not find memories that were forgotten then and would still be there: whether one of "
-    "them would have matched is not recorded, so their days are counted as unused",
-    "beyond_the_record": "replies might have matched a memory behind the ten candidates that are recorded",
-    "another_model": "replies were searched with another embedding model: the threshold asked about is not for its "
-    "scores, so theirs stands",
-    "without_search": "replies had no search, so nothing could match in them",
-    "without_record": "recorded matches have no record of their search, so they stand",
-    "refused_saves": "lists were full at times: what was refused then left no event, so what would have had room is "
-    "not known",
-    "refused_pins": "lists had all their pins at times: what was refused then left no event",
-    "erased": "lists were erased: what was in them before is not counted",
-}
-"""What the record cannot answer, each after a number."""
+UNKNOWN: dict[Unknown, tuple[str, str, str]] = {
+    "not_searched": (
+        "reply", "replies",
+        "could not find what was forgotten by then and would still be there: its days are counted as unused",
+    ),
+    "beyond_the_record": ("reply", "replies", "might have matched a memory behind the ten recorded candidates"),
+    "another_model": (
+        "reply", "replies",
+        "went through another embedding model, whose scores the threshold asked about is not for: theirs stands",
+    ),
+    "without_search": ("reply", "replies", "had no search, so nothing could match"),
+    "without_record": ("match", "matches", "cannot be judged again, for want of a record of the search"),
+    "refused_saves": (
+        "list", "lists",
+        "had no room at times: what was refused then left no event, so what would have had room is not known",
+    ),
+    "refused_pins": ("list", "lists", "had no pin left at times: what was refused then left no event"),
+    "erased": ("list", "lists", "cannot be counted from before an erasure"),
+}  # fmt: skip
+"""What the record cannot answer: of what one, of what several, and what about it."""
 
 
 class Number(Answer):

@@ -309,7 +309,7 @@ def _unknown(fold: WhatIf, lists: Sequence[TwoCourses], now: Policy, then: Polic
     if then.pin_capacity > now.pin_capacity:
         counted["refused_pins"] = sum(x.now.pinned >= now.pin_capacity for x in lists)
     return [
-        UnknownView(what=what, count=counted[what], sentence=f"{counted[what]} {sentence}.")
-        for what, sentence in UNKNOWN.items()
-        if counted.get(what)
+        UnknownView(what=what, count=n, sentence=f"{n} {one if n == 1 else several} {about}.")
+        for what, (one, several, about) in UNKNOWN.items()
+        if (n := counted.get(what, 0))
     ]

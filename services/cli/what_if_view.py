@@ -27,7 +27,8 @@ def answered(screen: Screen, answer: WhatIfAnswer) -> None:
         f"{name} {number.then}" + (f" (now {number.now})" if number.now != number.then else "")
         for name, number in answer.numbers.items()
     )
-    screen.heading(f"What if {asked}?", f"{answer.events} events, {answer.memories} memories in {answer.lists} lists")
+    lists = f"{answer.lists} list{'s' * (answer.lists != 1)}"
+    screen.heading(f"What if {asked}?", f"{answer.events} events, {_memories(answer.memories)} in {lists}")
     if answer.changes:
         _changes(screen, answer)
     else:
@@ -56,13 +57,16 @@ def confirmed(screen: Screen, answer: WhatIfAnswer) -> bool:
 
 def recorded(screen: Screen, answer: WhatIfAnswer) -> None:
     """After `--apply`."""
-    n = answer.recounted
-    if n:
-        screen.line(Text("Recorded", "bold green"), f": the use of {n} {'memory' if n == 1 else 'memories'} anew.")
+    if answer.recounted:
+        screen.line(Text("Recorded", "bold green"), f": the use of {_memories(answer.recounted)} anew.")
     elif {"match_limit", "match_threshold"}.isdisjoint(answer.numbers):
         screen.line("There is no use to record: these numbers show as soon as `policy` sets them.")
     else:
         screen.line("There is nothing to record: the use is as it would be.")
+
+
+def _memories(n: int) -> str:
+    return f"{n} {'memory' if n == 1 else 'memories'}"
 
 
 def _changes(screen: Screen, answer: WhatIfAnswer) -> None:
@@ -93,7 +97,7 @@ def _standing(s: StandingView, *, at_most: bool = False) -> Text:
     style = _AWAY.get(s.state) or STATE.get(s.state, "")
     said = str(s.state)
     if s.unused_days is not None:
-        said += f", {'≤ ' if at_most else ''}{s.unused_days} day{'s' * (s.unused_days != 1)}"
+        said += f", {'≤ ' if at_most and s.unused_days else ''}{s.unused_days} day{'s' * (s.unused_days != 1)}"
     if s.state == "active" and not s.on_desk:
         said += ", off desk"
     return Text(said, style)
