@@ -133,6 +133,14 @@ VERBS = {
         Verb("clear", {"persona": "mira", "scope": "server", "subject": "empty", "pinned": False, "actor": "person",
                        "request_id": None}),
         Verb("get", {"memory": MINE}),
+        Verb(
+            "what_if",
+            {
+                "persona": "mira", "scope": None, "subject": None, "rest_after_days": 5, "match_limit": None,
+                "match_threshold": None, "list_capacity": None, "desk_limit": None, "pin_capacity": None, "apply": True,
+                "request_id": None, "progress": None,
+            },
+        ),
         Verb("list", {"persona": "mira", "scope": None, "subject": None, "state": None}),
         Verb(
             "reply",
@@ -242,6 +250,19 @@ BAD_ARGUMENTS: dict[str, dict[str, list[Any]]] = {
         "request_id": NO_NAMES,
     },
     "get": {"memory": NO_IDS},
+    "what_if": {
+        "persona": NO_NAMES,
+        "scope": ["planet", "server", *[one for one in NO_TEXTS if one is not None]],
+        "subject": NO_NAMES,
+        "rest_after_days": [0, -1, 10**30, "many", 1.5, math.nan, math.inf, []],
+        "match_limit": [-1, 11, "few", []],
+        "match_threshold": [math.nan, math.inf, -2, "high", []],
+        "list_capacity": [0, 100_001],
+        "desk_limit": [-1, 10_001],
+        "pin_capacity": [-1, 1_001],
+        "apply": ["yes", 1, None, []],
+        "request_id": NO_NAMES,
+    },
     "list": {
         "persona": NO_NAMES,
         "scope": ["planet", *[one for one in NO_TEXTS if one is not None]],

@@ -51,6 +51,12 @@ def one_pinned(memory: Remembrancer) -> dict[str, Any]:
     return known
 
 
+def one_matched(memory: Remembrancer) -> dict[str, Any]:
+    known = one_memory(memory)
+    memory.reply("mira", message="Juno's cat Mochi", users=["juno"], server="guild")
+    return known
+
+
 def settled(memory: Remembrancer) -> dict[str, Any]:
     """A persona that has settings already, and a list of which one memory is no longer on its day."""
     memory.set_persona("mira", name="Mira")
@@ -149,6 +155,20 @@ VERBS = [
         lambda m, k, r: m.set_server("guild", notices="everyone", request_id=r),
         ("ServerChanged",),
         settled,
+    ),
+    Verb(
+        "what_if",
+        lambda m, k, r: m.what_if(match_threshold=9.0, apply=True, request_id=r),
+        lambda m, k, r: m.what_if(match_threshold=8.0, apply=True, request_id=r),
+        ("UseRecounted",),
+        one_matched,
+    ),
+    Verb(
+        "what_if where nothing is otherwise",
+        lambda m, k, r: m.what_if(match_limit=3, apply=True, request_id=r),
+        lambda m, k, r: m.what_if(match_limit=3, persona="mira", apply=True, request_id=r),
+        (),
+        one_matched,
     ),
     Verb(
         "set_policy",
