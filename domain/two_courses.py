@@ -17,13 +17,17 @@ from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.text import folded
 
 
+_EMPTY = MemoryList()
+"""Where both courses begin: one state, not two that are equal."""
+
+
 @dataclass(slots=True)
 class TwoCourses:
     """One list, as it is and as it would be."""
 
     key: ListKey
-    now: MemoryList = MemoryList()
-    then: MemoryList = MemoryList()
+    now: MemoryList = _EMPTY
+    then: MemoryList = _EMPTY
     version: int = 0
     room: e.Recorded | None = None
     """An eviction whose save comes next."""

@@ -2,8 +2,8 @@
 
     python scripts/bench/what_if.py [REPLIES]
 
-20 lists of 100 memories, 200 replies a day; each records a desk of 100 memories and 10 candidates, of which 3 match; the
-first of a day ticks its list. Written as events, projected, then asked with other numbers.
+20 lists of 100 memories, 200 replies a day; each records a desk of 100 memories, 10 candidates, of which 3 match, and
+the first of a day ticks the list. Written as events, projected, then asked with other numbers.
 """
 
 from __future__ import annotations

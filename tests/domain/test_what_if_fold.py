@@ -1,0 +1,199 @@
+"""The same history under other numbers, as the fold sees it (U3); and the order in which it takes facts.
+
+Two lists in two shards, all of it at moments that several events share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from itertools import permutations
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from remembrancer.domain import events as e
+from remembrancer.domain.in_order import PATIENCE, InOrder
+from remembrancer.domain.outcome import changes
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.what_if import WhatIf
+from tests.domain.support import DAY, KEY, PERSONAL, days_after, happening, m, noon
+
+HERE, THERE, CHAT = (UUID(int=n << 120) for n in (3, 9, 6))
+"""The server's list, the personal one, the chat: none of them in the order of what happens."""
+KEYS = {HERE: KEY, THERE: PERSONAL}
+
+
+class Told:
+    """Events of three streams, with the versions that they would have."""
+
+    def __init__(self) -> None:
+        self.events: list[e.Recorded] = []
+        self.version = dict.fromkeys((HERE, THERE, CHAT), 0)
+
+    def add(self, stream: UUID, event: e.Event, at: datetime) -> None:
+        self.version[stream] += 1
+        self.events.append(e.Recorded(event, stream, self.version[stream], stream.bytes[0], len(self.events), at))
+
+    def saved(self, stream: UUID, number: int, day: date = DAY, **fields: Any) -> Told:
+        body = {"memory": m(number), "text": f"Fact {number}.", "actor": "person"} | KEYS[stream]._asdict() | fields
+        self.add(stream, happening(e.MemorySaved, day, **body)[0], noon(day))
+        return self
+
+    def reply(
+        self, turn: str, scores: dict[int, float], day: date = DAY, *, attempt: int = 1, ticks: Sequence[UUID] = (),
+        limit: int = 1,
+    ) -> Told:  # fmt: skip
+        """Candidates with their scores; odd numbers are in the one list, even ones in the other."""
+        best = sorted(scores, key=lambda n: -scores[n])
+        found = [
+            e.Candidate(
+                memory=m(n),
+                score=scores[n],
+                similarity=0,
+                words=0,
+                rank=rank,
+                matched=rank <= limit,
+                recalled=rank <= limit,
+            )
+            for rank, n in enumerate(best, 1)
+        ]
+        seen = tuple(e.ListSeen(stream=s, version=self.version[s]) for s in KEYS if self.version[s])
+        record: dict[str, Any] = {
+            "chat": "c", "attempt": attempt, "persona": "mira", "users": ("juno",), "server": "tea house", "day": day,
+            "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn,
+            "actor": "persona",
+        }  # fmt: skip
+        if attempt > 1:
+            self.add(CHAT, happening(e.TurnRegenerated, day, chat="c", attempt=attempt, turn=turn)[0], noon(day))
+        self.add(CHAT, happening(e.ReplySearched, day, **record)[0], noon(day))
+        for stream, odd in ((HERE, 1), (THERE, 0)):
+            whose = {"turn": turn, "actor": "persona"} | KEYS[stream]._asdict()
+            if stream in ticks:
+                self.add(stream, happening(e.ListSearched, day, **whose)[0], noon(day))
+            here = tuple(
+                e.Match(**c.model_dump(exclude={"matched"})) for c in found if c.matched and c.memory.int % 2 == odd
+            )
+            if here:
+                self.add(stream, happening(e.MemoriesMatched, day, matches=here, **whose)[0], noon(day))
+        return self
+
+    def undone(self, stream: UUID, turn: str, day: date = DAY, **fields: Any) -> Told:
+        body = {"turn": turn} | KEYS[stream]._asdict() | fields
+        self.add(stream, happening(e.TurnRolledBack, day, **body)[0], noon(day))
+        return self
+
+    def by_moment(self, shards: Sequence[UUID] = (HERE, CHAT, THERE)) -> list[e.Recorded]:
+        """As a database gives them: by moment, then shard by shard."""
+        return sorted(self.events, key=lambda r: (r.recorded_at, shards.index(r.stream), r.position))
+
+
+def fold(events: Sequence[e.Recorded], **numbers: Any) -> WhatIf:
+    course = WhatIf(
+        numbers, policy_of=lambda _: Policy(match_limit=1), model="words", counts=lambda _: True, tokens=len
+    )
+    course.know(KEYS)
+    order = InOrder(course.lists.keys())
+    for r in [*order.feed(events), *order.flush()]:
+        course.take(r)
+    course.end()
+    return course
+
+
+def then(course: WhatIf, stream: UUID) -> dict[int, int]:
+    """The counters that would be."""
+    s = course.lists[stream].then
+    return {k.int: x.unused_days(s.days) for k, x in s.memories.items()}
+
+
+def in_every_order(told: Told) -> list[list[e.Recorded]]:
+    return [told.by_moment(shards) for shards in permutations((HERE, CHAT, THERE))]
+
+
+BOTH = (HERE, THERE)
+
+
+def two_lists() -> Told:
+    """A fact in each list, two days of small talk."""
+    told = Told().saved(HERE, 1).saved(THERE, 2)
+    for n in (1, 2):
+        told.reply(f"day {n}", {1: 0.1, 2: 0.1}, days_after(DAY, n), limit=0, ticks=BOTH)
+    return told
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_t3_a_larger_limit_reaches_the_other_list_whatever_shard_comes_first(number: int):
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH)
+    events = in_every_order(told)[number]
+    assert (then(fold(events, match_limit=1), HERE), then(fold(events, match_limit=1), THERE)) == ({1: 0}, {2: 3})
+    course = fold(events, match_limit=2)
+    assert (then(course, HERE), then(course, THERE)) == ({1: 0}, {2: 0})
+    assert (course.now.matches, course.then.matches) == (1, 2)
+    assert course.lists[HERE].one, "nothing is different there"
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_d14_a_turn_that_comes_again_loses_uses_that_no_list_tells_of(number: int):
+    """The first attempt would have matched in the other list, the second would not."""
+    told = two_lists()
+    day = days_after(DAY, 3)
+    told.reply("t", {1: 0.9, 2: 0.8}, day, ticks=BOTH).undone(HERE, "t", day, unmatched={m(1): DAY})
+    told.reply("t", {1: 0.9, 2: 0.1}, day, attempt=2)
+    course = fold(in_every_order(told)[number], match_limit=2)
+    assert (then(course, HERE), then(course, THERE)) == ({1: 0}, {2: 3})
+
+
+def test_d14_an_undo_in_one_list_takes_back_the_use_that_the_turn_would_have_had_in_another():
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH)
+    told.undone(HERE, "t", days_after(DAY, 4), unmatched={m(1): DAY})
+    course = fold(told.by_moment(), match_limit=2)
+    assert (then(course, HERE), then(course, THERE)) == ({1: 3}, {2: 3})
+
+
+def test_d14_an_undo_gives_no_memory_an_earlier_use_than_it_would_have_had():
+    """The undone match would not have been one; the match before it would."""
+    told = two_lists().reply("s", {1: 0.9}, days_after(DAY, 3), ticks=BOTH)
+    told.reply("t", {1: 0.6}, days_after(DAY, 4), ticks=BOTH)
+    told.undone(HERE, "t", days_after(DAY, 5), unmatched={m(1): DAY})
+    assert then(fold(told.by_moment(), match_threshold=0.8), HERE) == {1: 1}
+
+
+def test_under_its_own_numbers_both_courses_are_one_state():
+    told = (
+        two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH).undone(HERE, "t", days_after(DAY, 4))
+    )
+    course = fold(told.by_moment(), match_limit=1, match_threshold=0.5, rest_after_days=7, list_capacity=100)
+    assert all(x.one for x in course.lists.values())
+    assert course.now == course.then
+    today = days_after(DAY, 4)
+    assert [c for x in course.lists.values() for c in changes(x, Policy(), Policy(), today)] == []
+
+
+def test_a_match_whose_reply_never_comes_stands_and_holds_up_no_more_than_a_while():
+    told = two_lists().reply("t", {1: 0.9}, days_after(DAY, 3), ticks=BOTH)
+    events = [r for r in told.by_moment() if not (isinstance(r.event, e.ReplySearched) and r.event.turn == "t")]
+    order = InOrder(KEYS.keys())
+    came = list(order.feed(events))
+    assert not any(isinstance(r.event, e.MemoriesMatched) for r in came), "it waits"
+    late = Told().saved(THERE, 4).events[0]
+    later = e.Recorded(late.event, THERE, 9, 9, 99, noon(days_after(DAY, 3)) + PATIENCE + timedelta(seconds=1))
+    assert any(isinstance(r.event, e.MemoriesMatched) for r in order.feed([later]))
+    course = fold(events, match_limit=2)
+    assert then(course, HERE) == {1: 0}
+    assert course.unknown["without_record"] == 1
+
+
+def test_events_of_a_stream_keep_their_order_and_none_is_lost():
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH)
+    for events in in_every_order(told):
+        order = InOrder(KEYS.keys())
+        came = [*order.feed(events), *order.flush()]
+        assert sorted(r.position for r in came) == sorted(r.position for r in events)
+        for stream in (HERE, THERE, CHAT):
+            versions = [r.version for r in came if r.stream == stream]
+            assert versions == sorted(versions)
+        at = {(r.stream, r.version): n for n, r in enumerate(came)}
+        for n, r in enumerate(came):
+            if isinstance(r.event, e.ReplySearched):
+                assert all(at[seen.stream, seen.version] < n for seen in r.event.lists)
