@@ -16,7 +16,6 @@ from remembrancer.domain.identity import ListKey
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.text import folded
 
-
 _EMPTY = MemoryList()
 """Where both courses begin: one state, not two that are equal."""
 

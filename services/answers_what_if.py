@@ -109,5 +109,5 @@ class WhatIfAnswer(Answer):
     unknown: list[UnknownView]
     applied: bool = False
     recounted: int = 0
-    """Memories whose use was recorded anew by `apply`."""
+    """Memories whose use was recorded anew by `apply`; if it was not applied, would be."""
     positions: list[Position] = Field(default_factory=list)

@@ -90,6 +90,8 @@ class ByMoment:
                 done += len(batch)
                 if progress is not None and many is not None:
                     progress(min(done, many[0]), many[0])
+            if progress is not None and many is not None:  # other events of the chats were not needed
+                progress(many[0], many[0])
 
 
 @contextmanager

@@ -193,6 +193,7 @@ class WhatIfs:
             now=_course(fold.now, stand_now),
             then=_course(fold.then, stand_then),
             unknown=_unknown(fold, lists, now, then),
+            recounted=sum(len(_recounted(x, asked)) for x in lists),
         )
 
     def _number(self, name: str, policy: Policy) -> float | int | None:
@@ -213,7 +214,7 @@ class WhatIfs:
             anew = {stream: found for stream, x in lists if (found := _recounted(x, asked))}
             batches = [self._batch(stream, fold.lists[stream], anew[stream], asked, request, now) for stream in anew]
             answer = self._answer(fold, asked, persona, only)
-            answer = answer.model_copy(update={"applied": True, "recounted": sum(map(len, anew.values()))})
+            answer = answer.model_copy(update={"applied": True})
             counted[:] = [answer]
             if not batches and request.request_id is None:
                 raise _Nothing

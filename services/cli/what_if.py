@@ -64,7 +64,10 @@ def what_if(
         here.show(answer, lambda screen: what_if_view.answered(screen, answer))
         if not apply or yes:
             return
-        if not what_if_view.confirmed(here.screen, answer):
+        if not answer.recounted:
+            what_if_view.recorded(here.screen, answer)
+            return
+        if not what_if_view.confirmed(here.screen):
             raise typer.Exit(1)
         with here.screen.progress("Recording") as progress:
             done = memory.what_if(**asked, apply=True, request_id=request_id, progress=progress)

@@ -45,7 +45,7 @@ def answered(screen: Screen, answer: WhatIfAnswer) -> None:
         recorded(screen, answer)
 
 
-def confirmed(screen: Screen, answer: WhatIfAnswer) -> bool:
+def confirmed(screen: Screen) -> bool:
     """Does somebody want the recount to be recorded?"""
     screen.line("")
     screen.line("Counters and last matches are recorded as they would be. What was forgotten stays forgotten.")

@@ -196,7 +196,7 @@ def test_u3_apply_records_what_the_answer_says_and_twice_writes_nothing_new(worl
     world.say("juno's cat is named what, juno sings?")
     world.talk([2, 3])
     said = world.memory.what_if(match_threshold=9.0)
-    assert len(said.changes) == 2
+    assert (len(said.changes), said.recounted, said.applied) == (2, 2, False)
     wrote = world.wrote(lambda: world.memory.what_if(match_threshold=9.0, apply=True))
     assert wrote == ["UseRecounted", "UseRecounted"]
     assert counters(world) == {c.text: (c.then.unused_days, c.then.last_matched_at) for c in said.changes}
