@@ -16,6 +16,8 @@ from remembrancer.domain import events as e
 
 PATIENCE = timedelta(minutes=5)
 """So long, by the events' own moments, something waits for what should have come before it: no clock is so far off."""
+MOST_WAITING = 500
+"""So many wait at most: then the first goes on, so that little is held and a look at all of them takes no time."""
 REMEMBERED = timedelta(days=1)
 """So long a turn's replies are remembered for what it did to lists."""
 
@@ -47,6 +49,8 @@ class InOrder:
                 yield self._gone(r)
             else:
                 self._waiting.append(r)
+                if len(self._waiting) > MOST_WAITING:
+                    yield self._gone(self._waiting.pop(0))
                 yield from self._release()
 
     def flush(self) -> Iterator[e.Recorded]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from remembrancer.domain import events as e
 from remembrancer.domain.desk import OnDesk, choose_desk
 from remembrancer.domain.identity import ListKey
+from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.prompt import Line, render_late, render_prefix
@@ -26,6 +27,8 @@ class SentDesk:
     order: Sequence[Sequence[UUID]]
     _other: SentDesk | None = None
     ids: frozenset[UUID] = field(init=False)
+    prefix_tokens: int | None = None
+    """Counted once, where both courses have this desk."""
 
     def __post_init__(self) -> None:
         self.ids = frozenset(i for ids in self.order for i in ids)
@@ -79,10 +82,18 @@ class Sent:
 
     def tokens(self, desk: SentDesk, recalled: Collection[UUID]) -> int:
         """Tokens of the memories in both blocks: without standing instructions and the note on what is recent."""
-        found = (
-            (i, next((s.memories[i] for _, s in desk.lists if i in s.memories), None)) for i in {*desk.ids, *recalled}
-        )
-        lines = {i: Line(m.text, m.until, m.pinned) for i, m in found if m is not None}
+        if desk.prefix_tokens is None:
+            desk.prefix_tokens = self._count(self._prefix(desk))
+        found = (next((s.memories[i] for _, s in desk.lists if i in s.memories), None) for i in recalled)
+        late = render_late([_line(m) for m in found if m is not None], (), 0)
+        return desk.prefix_tokens + (self._count(late) if late else 0)
+
+    @staticmethod
+    def _prefix(desk: SentDesk) -> str:
         blocks = [(key, ids) for (key, _), ids in zip(desk.lists, desk.order, strict=True)]
-        late = render_late([lines[i] for i in recalled if i in lines], (), 0)
-        return self._count(render_prefix("", blocks, lines)) + (self._count(late) if late else 0)
+        lines = {i: _line(s.memories[i]) for (_, s), ids in zip(desk.lists, desk.order, strict=True) for i in ids}
+        return render_prefix("", blocks, lines)
+
+
+def _line(m: Memory) -> Line:
+    return Line(m.text, m.until, m.pinned)

@@ -38,7 +38,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Measure and print a table."""
-    replies = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
+    replies = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000
     with database() as url, open_memory(url, background=False) as memory:
         memory.engine.deps.embedder = Prepared(unit(np.random.default_rng(1), 50))
         write(memory.engine.store, replies)
@@ -77,7 +77,7 @@ def write(store: EventStore, replies: int) -> None:
 
 def saved(key: ListKey, memory: UUID, n: int) -> e.MemorySaved:
     return e.MemorySaved(
-        **stamp(key, "saved"), memory=memory, text=f"fact {n} of {key.subject} about a river", day=START.date()
+        **stamp(key, None), memory=memory, text=f"fact {n} of {key.subject} about a river", day=START.date()
     )
 
 
@@ -113,7 +113,7 @@ def spoken(
 _ids = np.random.default_rng(6)
 
 
-def stamp(key: ListKey | None, turn: str) -> dict[str, Any]:
+def stamp(key: ListKey | None, turn: str | None) -> dict[str, Any]:
     whose = {} if key is None else key._asdict()
     return {"id": new_id(0, _ids.bytes(16)), "tenant": TENANT, "actor": "persona", "turn": turn, **whose}
 
