@@ -60,7 +60,7 @@ numbers = st.fixed_dictionaries({
     "match_threshold": st.sampled_from([0.3, 0.5, 0.8, 1.1]), "desk_limit": st.integers(0, 4),
 })  # fmt: skip
 relaxed = settings(
-    max_examples=40, deadline=None,
+    max_examples=15, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 
