@@ -167,9 +167,7 @@ def _fitted(counter: Sequence[WhyDay], room: int) -> list[WhyDay]:
     if len(counter) <= room:
         return list(counter)
     edges = [n * len(counter) // room for n in range(room + 1)]
-    return [
-        max(counter[a:b], key=lambda day: day.unused_days) for a, b in zip(edges, edges[1:], strict=False) if a < b
-    ]
+    return [max(counter[a:b], key=lambda day: day.unused_days) for a, b in zip(edges, edges[1:], strict=False) if a < b]
 
 
 def _bar(day: WhyDay, rests: int) -> tuple[str, str]:
