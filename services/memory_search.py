@@ -146,7 +146,7 @@ class MemorySearch:
 def _ahead(
     ahead: Sequence[e.Recorded], tenant: str, persona: str | None, terms: QueryTerms
 ) -> list[tuple[Found, float]]:
-    """Texts that the tables do not have yet, with the share of the query's words that they have (each weighs the same)."""
+    """Texts that the tables do not have yet, with the share of the query's words in them (each weighs the same)."""
     found = []
     for r in ahead:
         ev = r.event

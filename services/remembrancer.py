@@ -349,6 +349,7 @@ class Remembrancer:
         turn: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        kinds: Sequence[str] | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> HistoryAnswer:
@@ -356,6 +357,7 @@ class Remembrancer:
 
         Args:
             since, until: aware moments; until is exclusive.
+            kinds: only these kinds of events, by their names: ``["MemorySaved", "MemoryEvicted"]``.
             limit: 1 to 1000 lines; after: `next` of the page before.
 
         Raises:
@@ -369,6 +371,7 @@ class Remembrancer:
             turn=turn,
             since=since,
             until=until,
+            kinds=kinds,
             limit=limit,
             after=after,
         )

@@ -142,7 +142,7 @@ class Why:
             bring_back=None if said.bring_back is None else f"remembrancer {said.bring_back}",
             found_by="id" if asked is None else answered.by,
             note=answered.note,
-            nearest=[_other(one) for one in answered.found if one.memory != memory][:OTHERS],
+            nearest=_others(memory, answered),
         )
 
     # -- the parts ---------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def _never_known(text: str, answered: Answered) -> NotFound:
     hint = f"Nearest to it: {named}." if near else "There never was a memory that is like it."
     note = f" {answered.note}" if answered.note else ""
     return NotFound(
-        f"No memory ever said anything like {shown(text)}: it was never saved here.{note}",
+        f"No memory here ever said anything like {shown(text)}: it was never saved.{note}",
         rule="D31",
         hint=hint,
         near=[_other(one).model_dump(mode="json") for one in near],
@@ -371,20 +371,27 @@ def _line(line: Line) -> StoryLine:
 
 
 def _near_miss(seen: Seen, text: str) -> StoryLine:
-    lacked = "others matched better"
+    lacked = ", but others matched better"
     if seen.threshold is not None and seen.score < seen.threshold:
-        lacked = f"{seen.threshold:.3f} were needed"
+        lacked = f" of {seen.threshold:.3f}"
     return StoryLine(
         at=seen.at,
         actor="persona",
         turn=seen.turn,
         event="NearMiss",
-        sentence=f"A message nearly brought it to mind, as number {seen.rank} with a score of {seen.score:.3f} "
-        f"(similarity {seen.similarity:.3f}, words {seen.words:.3f}); {lacked}.",
+        sentence=f"A message passed it by: number {seen.rank}, score {seen.score:.3f}{lacked} "
+        f"(similarity {seen.similarity:.3f}, words {seen.words:.3f}).",
         before=text,
         after=text,
         position=None,
     )
+
+
+def _others(memory: UUID, answered: Answered) -> list[Other]:
+    """The other memories that are as likely meant; where there is none, the two that come next."""
+    others = [one for one in answered.found if one.memory != memory]
+    likely = [one for one in others if one.likely][:OTHERS]
+    return [_other(one) for one in likely or others[:2]]
 
 
 def _other(one: Found) -> Other:

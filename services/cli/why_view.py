@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -112,8 +113,8 @@ def _timeline(screen: Screen, story: Sequence[StoryLine]) -> None:
         said = Text(shown(x.sentence), "dim" if x.event == "NearMiss" else "")
         if change := _change(x):
             said.append(f"\n{shown(change)}", "italic")
-        if x.turn:
-            said.append(f" [{shown(x.turn[:8])}]", "dim")
+        if x.turn and x.event not in ("NearMiss", "Rested"):
+            said.append(f"\nturn {shown(x.turn)}", "dim")
         table.add_row(_minute(x.at), Text(f"\u25cf {word}", style), said)
     screen.draw(table)
 
@@ -137,9 +138,12 @@ def _change(x: StoryLine) -> str:
 def _left_out(screen: Screen, answer: WhyAnswer) -> None:
     s = answer.searches
     more = [
-        f"{total - len(listed)} more {what}"
-        for what, total, listed in (("matches", s.matches, s.matched), ("near misses", s.near_misses, s.nearly))
-        if total > len(listed)
+        f"{total - listed} more {what}{'es' * (total - listed != 1)}"
+        for what, total, listed in (
+            ("match", s.matches, sum(not m.undone for m in s.matched)),
+            ("near miss", s.near_misses, len(s.nearly)),
+        )
+        if total > listed
     ]
     if more:
         screen.line(Text(f"{' and '.join(more)}: --limit shows more of them", "dim"))
@@ -167,7 +171,7 @@ def _fitted(counter: Sequence[WhyDay], room: int) -> list[WhyDay]:
     if len(counter) <= room:
         return list(counter)
     edges = [n * len(counter) // room for n in range(room + 1)]
-    return [max(counter[a:b], key=lambda day: day.unused_days) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [max(counter[a:b], key=lambda day: day.unused_days) for a, b in pairwise(edges) if a < b]
 
 
 def _bar(day: WhyDay, rests: int) -> tuple[str, str]:
