@@ -113,6 +113,7 @@ def _apply(life: Life, r: e.Recorded) -> None:
             _gone(life, r)
         case e.MemoryRestored():
             life.uses.append((ev.day, None))
+            life.pins.append((ev.day, False))
             life.end, life.pinned = None, False
             if life.away:
                 life.away[-1] = (life.away[-1][0], ev.day)

@@ -153,8 +153,8 @@ class Reading:
         params = {
             "tenant": self._deps.tenant, "persona": persona if key is None else key.persona,
             "scope": key and key.scope, "subject": key and key.subject, "memory": memory, "turn": turn, "since": since,
-            "until": until, "kinds": kinds, "after_at": at, "after_shard": shard, "after_position": position, "after_n": n,
-            "limit": limit + 1,
+            "until": until, "kinds": kinds, "after_at": at, "after_shard": shard, "after_position": position,
+            "after_n": n, "limit": limit + 1,
         }  # fmt: skip
 
         def work(conn: Connection[Any]) -> list[dict[str, Any]]:
