@@ -15,6 +15,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from remembrancer.domain import events as e
+from remembrancer.domain.decay import SearchedDays
 from remembrancer.domain.eviction import InLine, first_in_line
 from remembrancer.domain.life import Life, Line, life_of
 from remembrancer.domain.persona_memory import MemoryList, evolve
@@ -120,27 +121,35 @@ class Lives:
         row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["text_of"], at).fetchone())
         return None if row is None else str(row[0])
 
-    def next_in_line(self, home: Home, evicted: e.Recorded, policy: Policy) -> Next:
+    def next_in_line(self, home: Home, evicted: e.Recorded, policy: Policy, days: SearchedDays) -> Next:
         """Who was behind an evicted memory, from the events before its eviction (T12, D6).
 
-        The list is folded to that moment and its line formed again by the rule itself. Where this does not name the
-        memory that was evicted, the record does not hold all that the decision knew, and nobody is named.
+        The memories that were there then are folded to that moment, and the line is formed again by the rule itself.
+        Where this does not name the memory that was evicted, the record does not hold all that the decision knew, and
+        nobody is named.
+
+        Args:
+            days: the searched days of the list; those from the day of the eviction on are left out here.
         """
-        event = evicted.event
+        event, today = evicted.event, evicted.recorded_at.date()
         assert isinstance(event, e.MemoryEvicted)
         at = {
             "shard": home.stream.bytes[0], "list": home.stream, "tenant": self._deps.tenant,
-            "position": evicted.position, "version": evicted.version,
+            "persona": home.key.persona, "position": evicted.position, "day": today, "at": evicted.recorded_at,
         }  # fmt: skip
 
-        def work(conn: Connection[Any]) -> list[e.Recorded]:
+        def work(conn: Connection[Any]) -> tuple[list[e.Recorded], list[e.Recorded]]:
             ahead = unread(conn, self._deps.store, "history", shards=[home.stream.bytes[0]])
-            return self._events(
-                conn, "line", at, [r for r in ahead if r.stream == home.stream and r.version < evicted.version]
-            )
+            before = [r for r in ahead if r.stream == home.stream and r.version < evicted.version]
+            ticks = [r for r in before if isinstance(r.event, e.ListSearched)]
+            others = [r for r in before if not isinstance(r.event, e.ListSearched)]
+            return self._events(conn, "line", at, others), self._events(conn, "searched_before", at, ticks)
 
-        state = reduce(evolve, self._deps.store.database.run(work), MemoryList())
-        today = evicted.recorded_at.date()
+        told, ticks = self._deps.store.database.run(work)
+        then = SearchedDays(
+            tuple(day for day in days.days if day < today), {day: out for day, out in days.off.items() if day < today}
+        )
+        state = reduce(evolve, [*told, *ticks], MemoryList(days=then))
 
         def first(left_out: UUID | None = None) -> InLine | None:
             line = [m for m in state.memories.values() if m.id != left_out]

@@ -5,6 +5,7 @@ It reads and writes nothing: not even a policy that this process brings along is
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -13,7 +14,7 @@ from uuid import UUID
 
 from remembrancer.domain import events as e
 from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.domain.identity import check_key, person_stream, persona_stream, server_stream
+from remembrancer.domain.identity import check_key, owner_stream, persona_stream, server_stream
 from remembrancer.domain.life import (
     Counted,
     Life,
@@ -63,12 +64,14 @@ SERVERS = 50
 
 
 class _Now(NamedTuple):
-    """The list as it is, and the rules."""
+    """The list as it is, the rules of today and of before, and the settings that bear on it."""
 
     state: MemoryList
     policy: Policy
     rules: list[Rules]
     by_version: dict[int, Policy]
+    persona: Persona
+    owner: Person | Server
 
 
 class Why:
@@ -116,7 +119,7 @@ class Why:
         counted = count(life, now.state.days, record.match_days)
         moves = rested(counted, now.rules)
         m = now.state.memories.get(memory)
-        hidden_by, everywhere, fix = self._hidden(home, m)
+        hidden_by, everywhere, fix = self._hidden(home, now, m)
         where: Present | Absent
         if m is None or life.end is not None:
             same = None if life.text == ERASED else now.state.same_text(life.text)
@@ -148,14 +151,21 @@ class Why:
     # -- the parts ---------------------------------------------------------------------------------------------------
 
     def _now(self, home: Home) -> _Now:
-        tenant, one = self._deps.store.load_many([(self._deps.tenant_stream, TENANT), (home.stream, LIST)])
+        own = owner_stream(self._deps.tenant, home.key)
+        tenant, one, persona, owner = self._deps.store.load_many([
+            (self._deps.tenant_stream, TENANT),
+            (home.stream, LIST),
+            (persona_stream(self._deps.tenant, home.key.persona), PERSONA),
+            (own, SERVER if home.key.scope == "server" else PERSON),
+        ])  # fmt: skip
         rules, by_version = [], {}
         for r in self._deps.store.read([(self._deps.tenant_stream, 0)]):
             if isinstance(r.event, e.PolicyChanged):
                 known = {k: v for k, v in r.event.policy.items() if k in Policy.model_fields}
                 by_version[r.version] = Policy(**known)
                 rules.append(Rules(r.recorded_at.date(), by_version[r.version]))
-        return _Now(one.state, self._deps.effective(dict(tenant.state.own)), rules, by_version)
+        policy = self._deps.effective(dict(tenant.state.own))
+        return _Now(one.state, policy, rules, by_version, persona.state, owner.state)
 
     def _saved(self, life: Life) -> WhySaved:
         assert life.saved is not None
@@ -221,7 +231,7 @@ class Why:
         ev = r.event
         assert isinstance(ev, e.MemoryEvicted)
         policy = now.by_version.get(ev.policy, now.policy)
-        line, unknown = self._lives.next_in_line(home, r, policy)
+        line, unknown = self._lives.next_in_line(home, r, policy, now.state.days)
         for_text = self._text_of(ev.for_memory, now.state)
         return Eviction(
             at=r.recorded_at,
@@ -242,35 +252,33 @@ class Why:
             return gone.memory.text
         return self._lives.text_of(memory)
 
-    def _hidden(self, home: Home, m: Memory | None) -> tuple[list[str], str | None, str | None]:
+    def _hidden(self, home: Home, now: _Now, m: Memory | None) -> tuple[list[str], str | None, str | None]:
         """What hides it in some replies; what hides it in all, and the command against that (T10, R17)."""
-        key, tenant = home.key, self._deps.tenant
-        by = []
+        key, owner, by = home.key, now.owner, []
         if m is not None and m.channels:
             by.append(f"only in the channels {', '.join(m.channels)}")
         if m is not None and m.tags:
             by.append(f"only in replies with one of the tags {', '.join(m.tags)}")
-        persona: Persona = self._deps.store.load(persona_stream(tenant, key.persona), PERSONA).state
-        if key.scope != "global" and persona.deleted:
+        if key.scope != "global" and now.persona.deleted:
             return by, f"the persona {key.persona} is deleted (D25)", None
-        if key.scope != "global" and not persona.learns:
-            return by, f"{key.persona} does not learn from chat (R17)", f"persona set {key.persona} --learns"
-        if key.scope == "server":
-            server: Server = self._deps.store.load(server_stream(tenant, key.subject), SERVER).state
-            if key.persona in server.not_learning:
-                why = f"{key.persona} does not learn in the server {key.subject} (R17)"
-                return by, why, f"server set {key.subject} --all-learn"
-            return by, None, None
-        person: Person = self._deps.store.load(person_stream(tenant, key.subject), PERSON).state
-        if person.privacy == "nowhere":
+        if key.scope != "global" and not now.persona.learns:
+            return (
+                by,
+                f"{key.persona} does not learn from chat (R17)",
+                shlex.join(["persona", "set", key.persona, "--learns"]),
+            )
+        set_subject = ["server" if key.scope == "server" else "person", "set", key.subject]
+        if isinstance(owner, Person) and owner.privacy == "nowhere":
             why = f"{key.subject} lets nobody use their memories (T10)"
-            return by, why, f"person set {key.subject} --privacy everywhere"
-        if key.persona in person.not_learning:
-            why = f"{key.persona} does not learn from {key.subject} (R17)"
-            return by, why, f"person set {key.subject} --all-learn"
-        if person.privacy == "private_chats_only":
-            by.append(f"only in private chats: the privacy of {key.subject}")
-        return [*by, *self._blocked(home)], None, None
+            return by, why, shlex.join([*set_subject, "--privacy", "everywhere"])
+        if key.persona in owner.not_learning:
+            of = f"in the server {key.subject}" if key.scope == "server" else f"from {key.subject}"
+            return by, f"{key.persona} does not learn {of} (R17)", shlex.join([*set_subject, "--all-learn"])
+        if isinstance(owner, Person):
+            if owner.privacy == "private_chats_only":
+                by.append(f"only in private chats: the privacy of {key.subject}")
+            by += self._blocked(home)
+        return by, None, None
 
     def _blocked(self, home: Home) -> list[str]:
         """The servers of a persona that do not use this person's memories."""

@@ -74,8 +74,8 @@ CROSS JOIN LATERAL (
 ) s
 
 -- name: line
--- What a list's line of eviction at a version follows from: all its events before but matches, and of the matches of each
--- memory the last one that nothing had taken back. Earlier ones change neither a counter nor who is first.
+-- What the memories of a list that were there before a position were: all that was done to them, and of the matches of each
+-- the last one that nothing had taken back, since earlier ones change neither a counter nor who is first.
 WITH live AS (
   SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live
 ),
@@ -84,29 +84,55 @@ member AS (
   WHERE a.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'archive' AND g.live)
     AND a.shard = %(shard)s AND a.list = %(list)s
 ),
-matched AS MATERIALIZED (
-  SELECT DISTINCT l.position
+there AS MATERIALIZED (
+  SELECT m.memory
   FROM member m
   CROSS JOIN LATERAL (
-    SELECT h.position FROM remembrancer.history h
+    SELECT h.event FROM remembrancer.history h
     WHERE h.generation = (SELECT generation FROM live) AND h.shard = %(shard)s AND h.memory = m.memory
+      AND h.event <> 'MemoriesMatched' AND h.position < %(position)s
+    ORDER BY h.position DESC LIMIT 1
+  ) l
+  WHERE l.event NOT IN ('MemoryEvicted', 'MemoryDeleted', 'MemoryMoved')
+),
+told AS (
+  SELECT h.position
+  FROM there t
+  JOIN remembrancer.history h ON h.generation = (SELECT generation FROM live) AND h.shard = %(shard)s
+   AND h.memory = t.memory AND h.event <> 'MemoriesMatched' AND h.position < %(position)s
+  UNION
+  SELECT l.position
+  FROM there t
+  CROSS JOIN LATERAL (
+    SELECT h.position FROM remembrancer.history h
+    WHERE h.generation = (SELECT generation FROM live) AND h.shard = %(shard)s AND h.memory = t.memory
       AND h.position < %(position)s AND h.event = 'MemoriesMatched'
       AND NOT EXISTS (
         SELECT FROM remembrancer.history u
-        WHERE u.generation = (SELECT generation FROM live) AND u.tenant = %(tenant)s AND u.turn = h.turn
-          AND u.shard = h.shard AND u.memory = h.memory AND u.event = 'TurnRolledBack'
+        WHERE u.generation = (SELECT generation FROM live) AND u.shard = h.shard AND u.memory = h.memory
+          AND u.event <> 'MemoriesMatched' AND u.event = 'TurnRolledBack' AND u.turn = h.turn
           AND u.position > h.position AND u.position < %(position)s)
     ORDER BY h.position DESC LIMIT 1
   ) l
+  UNION
+  SELECT h.position FROM remembrancer.history h
+  WHERE h.generation = (SELECT generation FROM live) AND h.list = %(list)s AND h.shard = %(shard)s
+    AND h.event IN ('MemoriesCleared', 'SubjectErased') AND h.position < %(position)s
 )
 SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
-FROM remembrancer.event e
-WHERE e.shard = %(shard)s AND e.stream = %(list)s AND e.version < %(version)s AND e.type <> 'MemoriesMatched'
-UNION ALL
+FROM told t
+JOIN remembrancer.event e ON e.shard = %(shard)s AND e.position = t.position
+ORDER BY e.version
+
+-- name: searched_before
+-- The searches of a list on one day, before a position.
 SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
-FROM matched m
-JOIN remembrancer.event e ON e.shard = %(shard)s AND e.position = m.position
-ORDER BY version
+FROM remembrancer.history h
+JOIN remembrancer.event e ON e.shard = h.shard AND e.position = h.position
+WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+  AND h.tenant = %(tenant)s AND h.persona = %(persona)s AND h.list = %(list)s AND h.event = 'ListSearched'
+  AND h.recorded_at >= %(day)s::timestamp AT TIME ZONE 'UTC' AND h.recorded_at <= %(at)s AND h.position < %(position)s
+ORDER BY h.position
 
 -- name: text_of
 -- What a memory says, or said last.

@@ -38,6 +38,9 @@ CREATE INDEX wording_by_tenant ON remembrancer.wording (generation, tenant);
 CREATE TABLE remembrancer.candidate_1 PARTITION OF remembrancer.candidate FOR VALUES IN (1);
 CREATE TABLE remembrancer.wording_1 PARTITION OF remembrancer.wording FOR VALUES IN (1);
 
+-- What was done to a memory, without the many messages that brought it to mind.
+CREATE INDEX history_of_memory ON remembrancer.history (generation, shard, memory, position)
+  WHERE memory IS NOT NULL AND event <> 'MemoriesMatched';
 -- What ended all memories of a list at once names none of them.
 CREATE INDEX history_ends ON remembrancer.history (generation, list) WHERE event IN ('MemoriesCleared', 'SubjectErased');
 
