@@ -319,10 +319,12 @@ def _never_known(text: str, answered: Answered) -> NotFound:
     """What is said of a text that never was a memory; near ones are named (D31)."""
     near = answered.found[:3]
     named = "; ".join(f"{str(one.memory)[:8]} \u201c{one.text}\u201d" for one in near)
-    hint = f"Nearest to it: {named}." if near else "There never was a memory that is like it."
+    hint = f"Nearest to it, for `why` with an id: {named}." if near else "There never was a memory that is like it."
     note = f" {answered.note}" if answered.note else ""
     return NotFound(
-        f"No memory here ever said anything like {shown(text)}: it was never saved.{note}",
+        f"Nothing like {shown(text)} was ever saved here, as far as likeness and words can tell.{note}"
+        if answered.by != "words"
+        else f"Nothing with the words of {shown(text)} was ever saved here.{note}",
         rule="D31",
         hint=hint,
         near=[_other(one).model_dump(mode="json") for one in near],

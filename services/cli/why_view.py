@@ -197,4 +197,4 @@ def _eviction(screen: Screen, x: Eviction) -> None:
         n = x.next_in_line
         screen.labelled("next in line", f"{short(n.memory)} \u201c{n.text}\u201d: {n.reason}", "bold")
     else:
-        screen.labelled("next in line", f"nobody is named: {x.next_unknown}", "bold")
+        screen.labelled("next in line", f"nobody: {x.next_unknown}", "bold")

@@ -82,14 +82,14 @@ def test_the_way_back_names_the_tenant_that_was_asked(remembrancer: CommandLine)
     remembrancer("--tenant", "other", "delete", memory)
     out = remembrancer("why", "--tenant", "other", "Juno's cat").out
     assert f"--tenant other restore {memory}" in out
-    assert "never saved" in remembrancer("why", "Juno's cat", code=1).err
+    assert "was ever saved" in remembrancer("why", "Juno's cat", code=1).err
 
 
 def test_what_was_never_known_leaves_with_1_and_names_near_ones(remembrancer: CommandLine) -> None:
     """D31"""
     save(remembrancer)
     said = remembrancer("why", "Juno's submarine", code=1)
-    assert "never saved" in said.err
+    assert "was ever saved" in said.err
     assert MOCHI in said.err
     assert remembrancer.json("why", "Juno's submarine", code=1)["near"][0]["text"] == MOCHI
     remembrancer("why", code=2)
