@@ -2,13 +2,13 @@
 
 -- name: candidates
 -- The candidates of a batch's searches, in one statement: there are ten of them a reply.
-INSERT INTO remembrancer.candidate (generation, shard, memory, reply_shard, position, day, rank, score, similarity, words,
-                                    threshold, matched, recalled)
-SELECT %(generation)s, c.*
-FROM unnest(%(shard)s::int2[], %(memory)s::uuid[], %(reply_shard)s::int2[], %(position)s::int8[], %(day)s::date[],
+INSERT INTO remembrancer.candidate (generation, shard, position, memory, day, rank, score, similarity, words, threshold,
+                                    matched, recalled)
+SELECT c.*
+FROM unnest(%(generation)s::int2[], %(shard)s::int2[], %(position)s::int8[], %(memory)s::uuid[], %(day)s::date[],
             %(rank)s::int2[], %(score)s::float8[], %(similarity)s::float8[], %(words)s::float8[], %(threshold)s::float8[],
             %(matched)s::bool[], %(recalled)s::bool[]) c
-ON CONFLICT (generation, shard, memory, reply_shard, position) DO NOTHING
+ON CONFLICT (generation, shard, position, memory) DO NOTHING
 
 -- name: wording
 INSERT INTO remembrancer.wording (generation, shard, list, memory, version, tenant, persona, terms)

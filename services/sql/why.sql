@@ -43,7 +43,7 @@ GROUP BY 1
 -- name: near_misses
 SELECT count(*) FROM remembrancer.candidate c
 WHERE c.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
-  AND c.shard = %(shard)s AND c.memory = %(memory)s AND NOT c.matched
+  AND c.memory = %(memory)s AND NOT c.matched
 
 -- name: seen
 -- The latest matches, or the near misses that came closest, as the searches recorded them.
@@ -52,13 +52,13 @@ SELECT h.recorded_at, c.day, h.persona, h.data ->> 'chat', h.turn, c.rank, c.sco
 FROM (
   SELECT * FROM remembrancer.candidate x
   WHERE x.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
-    AND x.shard = %(shard)s AND x.memory = %(memory)s AND x.matched = %(matched)s
+    AND x.memory = %(memory)s AND x.matched = %(matched)s
   ORDER BY CASE WHEN x.matched THEN x.day END DESC, CASE WHEN x.matched THEN x.position END DESC,
            x.score - x.threshold DESC NULLS LAST, x.day DESC, x.position DESC
   LIMIT %(limit)s
 ) c
 JOIN remembrancer.history h
-  ON h.generation = c.generation AND h.shard = c.reply_shard AND h.position = c.position AND h.n = 0
+  ON h.generation = c.generation AND h.shard = c.shard AND h.position = c.position AND h.n = 0
 ORDER BY h.recorded_at, h.shard, h.position
 
 -- name: searched_on

@@ -1,24 +1,24 @@
 -- What `why` finds a memory's life by (U1). Both are written by the projection `history`: events that it has read before
 -- this migration are not in them until it is rebuilt.
 
--- Each candidate of each search, by the memory: a match or a near miss. `shard` is the memory's, the reply stands in its
--- chat's (`reply_shard`, `position`: a row of `history`). Ids and numbers only.
+-- Each candidate of each search: a match or a near miss. It stands where its reply stands in `history`, in the chat's shard,
+-- and is found by the memory. Ids and numbers only.
 CREATE TABLE remembrancer.candidate (
-    generation  int2 NOT NULL,
-    shard       int2 NOT NULL,
-    memory      uuid NOT NULL,
-    reply_shard int2 NOT NULL,
-    position    int8 NOT NULL,
-    day         date NOT NULL,
-    rank        int2 NOT NULL,
-    score       float8 NOT NULL,
-    similarity  float8 NOT NULL,
-    words       float8 NOT NULL,
-    threshold   float8,
-    matched     bool NOT NULL,
-    recalled    bool NOT NULL,
-    PRIMARY KEY (generation, shard, memory, reply_shard, position)
+    generation int2 NOT NULL,
+    shard      int2 NOT NULL,
+    position   int8 NOT NULL,
+    memory     uuid NOT NULL,
+    day        date NOT NULL,
+    rank       int2 NOT NULL,
+    score      float8 NOT NULL,
+    similarity float8 NOT NULL,
+    words      float8 NOT NULL,
+    threshold  float8,
+    matched    bool NOT NULL,
+    recalled   bool NOT NULL,
+    PRIMARY KEY (generation, shard, position, memory)
 ) PARTITION BY LIST (generation);
+CREATE INDEX candidate_by_memory ON remembrancer.candidate (generation, memory);
 
 -- The words of every text that ever was a memory, as terms (`projections/words.py`): a row for each row of `archive`.
 CREATE TABLE remembrancer.wording (
