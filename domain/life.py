@@ -120,6 +120,7 @@ def _apply(life: Life, r: e.Recorded) -> None:
         case e.TurnRolledBack():
             if life.memory in ev.removed:
                 _gone(life, r)
+                life.end = r  # also of what was deleted meanwhile: an undo of that brings nothing back
             if life.memory in ev.restored and life.end is not None:
                 life.end = None
                 if life.away:
@@ -178,14 +179,15 @@ def count(life: Life, days: SearchedDays, matched: Collection[date]) -> list[Cou
     """
     if life.saved is None:
         return []
-    used = {day for day, _ in life.uses} | set(matched)
+    matches = set(matched)
+    used = {day for day, _ in life.uses} | matches
     begin = min((day for day, _ in life.uses), default=life.saved.recorded_at.date())
     counted: list[Counted] = []
     n = 0
     for day in sorted({d for d in days.days if d >= begin} | used | set(life.recounted)):
-        if day in life.recounted and day not in set(matched):
+        if day in life.recounted and day not in matches:
             n, how = life.recounted[day], "used"
-        elif day == begin and life.carried and day not in set(matched):
+        elif day == begin and life.carried and day not in matches:
             n, how = life.carried, "used"
         elif day in used:
             n, how = 0, "used"

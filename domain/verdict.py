@@ -47,6 +47,8 @@ class Present:
     """A setting because of which no reply uses it (T10, R17), as the end of a sentence, with its command."""
     hidden_fix: str | None = None
     rested_on: date | None = None
+    decays: bool = True
+    """Is memory decay on (T11)?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +70,25 @@ def verdict(life: Life, key: ListKey, now: Present | Absent, *, asked_of: str | 
         return _gone(life, key, now)
     found = _there(life, now)
     if asked_of is not None and asked_of != life.text:
-        edited = next((x for x in reversed(life.lines) if x.before == asked_of and x.after != asked_of), None)
-        who = _WHO[edited.recorded.event.actor] if edited else "somebody"
-        when = f" on {edited.recorded.recorded_at:%Y-%m-%d}" if edited else ""
         how = "" if found.status in ("on_desk", "pinned") else f" {found.sentence}"
         return Verdict(
             "edited",
-            f"It was not forgotten but reworded: {who} edited it{when}, and now it says \u201c{life.text}\u201d.{how}",
+            f"It was not forgotten but reworded: {_reworded(life, asked_of)}, and now it says "
+            f"\u201c{life.text}\u201d.{how}",
             shlex.join(["edit", str(life.memory), asked_of]),
         )
     return found
+
+
+def _reworded(life: Life, text: str) -> str:
+    """What took this wording away."""
+    line = next((x for x in reversed(life.lines) if x.before == text and x.after != text), None)
+    if line is None:
+        return "it was edited"
+    ev, day = line.recorded.event, f"{line.recorded.recorded_at:%Y-%m-%d}"
+    if isinstance(ev, e.TurnRolledBack):
+        return f"the turn {ev.turn} that worded it so was undone on {day}"
+    return f"{_WHO[ev.actor]} edited it on {day}"
 
 
 def _there(life: Life, now: Present) -> Verdict:
@@ -117,7 +128,7 @@ def _there(life: Life, now: Present) -> Verdict:
             f"pin {memory}",
         )
     left = now.rest_after_days - now.unused_days
-    rests = f"; {_days(left)} more without a match, and it rests" if now.unused_days else ""
+    rests = f"; {_days(left)} more without a match, and it rests" if now.decays and now.unused_days else ""
     return Verdict("on_desk", f"It is not forgotten: it is on the desk, sent with every reply{rests}.", None)
 
 

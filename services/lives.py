@@ -65,8 +65,9 @@ class Lives:
 
         def work(conn: Connection[Any]) -> Record:
             # What is ahead of the tables first: what they read meanwhile is then found in both, not in neither.
-            ahead = unread(conn, self._deps.store, "history")
+            ahead = unread(conn, self._deps.store, "history", shards=[home.stream.bytes[0]])
             here = [r for r in ahead if r.stream == home.stream and _concerns(r.event, memory)]
+            replies = unread(conn, self._deps.store, "history", kinds=[e.ReplySearched])
             life = life_of(memory, self._events(conn, "life", at, [r for r in here if not _is_match(r)]))
             matches = self._events(conn, "matched", at, [r for r in here if _is_match(r)])[-limit:]
             taken = {"turns": list(life.undone), "positions": list(life.undone.values())}
@@ -82,7 +83,7 @@ class Lives:
                 ]
                 for matched in (True, False)
             }
-            late = [s for r in ahead for s in _searched(r, memory, self._deps.tenant)]
+            late = [s for r in replies for s in _searched(r, memory, self._deps.tenant)]
             seen[True] += [s for s in late if s.matched]
             missed = [s for s in late if not s.matched]
             nearly = sorted([*seen[False], *missed], key=_closest)[:limit]

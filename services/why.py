@@ -343,6 +343,7 @@ def _present(now: MemoryView, policy: Policy, moves: list[Moved]) -> Present:
         tags=now.tags,
         channels=now.channels,
         rested_on=rested_on,
+        decays=policy.decay_enabled,
     )
 
 

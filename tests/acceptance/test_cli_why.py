@@ -60,6 +60,12 @@ def test_text_short_id_whole_id_and_standard_input_all_name_it(remembrancer: Com
         assert said.document["memory"]["id"] == memory, words
 
 
+def test_a_text_that_looks_like_an_id_is_a_text_where_there_is_no_such_id(remembrancer: CommandLine) -> None:
+    memory = save(remembrancer, "The party is on 20260503")
+    assert remembrancer.json("why", "20260503")["memory"]["id"] == memory
+    assert "There is no memory 20260504" in remembrancer("why", "20260504", code=1).err
+
+
 def test_a_pipe_gets_plain_lines_that_end_with_the_verdict_and_the_way_back(remembrancer: CommandLine) -> None:
     memory = save(remembrancer, MOCHI, "--actor", "persona")
     remembrancer("delete", memory)

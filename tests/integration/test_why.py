@@ -297,6 +297,24 @@ def test_r14_undone_names_the_turn_and_how_to_say_it_again(world: World):
     assert story(answer)[-1] == "TurnRolledBack"
 
 
+def test_r14_what_was_deleted_and_then_undone_with_its_turn_is_undone(world: World):
+    world.say("hello", turn="t1")
+    cat = world.save(CAT, turn="t1")
+    world.memory.delete(cat)
+    world.memory.undo_turn("t1")
+    assert why(world, cat).status == "undone"
+
+
+def test_t11_with_decay_off_everything_is_active_and_nothing_is_said_of_resting(world: World):
+    cat = world.save(CAT)
+    world.talk(range(1, 9))
+    assert why(world, cat).status == "resting"
+    world.memory.set_policy(decay_enabled=False)
+    answer = why(world, cat)
+    assert answer.status == "on_desk"
+    assert "rests" not in answer.verdict
+
+
 def test_c10_edited_away_is_found_by_its_old_wording(world: World):
     cat = world.save("Juno lives in Lisbon")
     world.memory.edit(cat, text="Juno moved up north to Porto")
@@ -466,7 +484,9 @@ def test_an_edit_that_an_undo_took_back_reads_as_it_was(world: World):
     assert answer.memory.text == CAT
     (back,) = [line for line in answer.story if "worded as before" in line.sentence]
     assert (back.before, back.after) == ("Juno's cat is called Bruno", CAT)
-    assert why(world, "called Bruno").status in ("edited", "on_desk")
+    asked = why(world, "called Bruno")
+    assert asked.status == "edited"
+    assert "the turn t3 that worded it so was undone" in asked.verdict
 
 
 # -- history ----------------------------------------------------------------------------------------------------------
