@@ -5,20 +5,17 @@ It reads and writes nothing: not even a policy that this process brings along is
 
 from __future__ import annotations
 
-import shlex
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 from uuid import UUID
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.domain.identity import check_key, owner_stream, persona_stream, server_stream
+from remembrancer.domain.errors import NotFound
+from remembrancer.domain.identity import check_key, owner_stream, persona_stream
 from remembrancer.domain.life import (
     Counted,
     Life,
-    Line,
     Moved,
     Rules,
     count,
@@ -32,35 +29,28 @@ from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server
 from remembrancer.domain.text import ERASED
 from remembrancer.domain.verdict import Absent, Present, verdict
-from remembrancer.services.answers import MemoryView, Position
+from remembrancer.services.answers import MemoryView
 from remembrancer.services.answers_why import (
     Days,
     Eviction,
     InLineView,
-    Other,
     Searches,
-    Seen,
-    StoryLine,
     WhyAnswer,
     WhyDay,
     WhyMemory,
     WhySaved,
 )
-from remembrancer.services.checks import checked_number, checked_text, shown
+from remembrancer.services.checks import checked_number
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.finder import Finder, Home
-from remembrancer.services.lives import Lives, Record
+from remembrancer.services.hiding import Hiding
+from remembrancer.services.lives import Lives
 from remembrancer.services.memory_search import Answered, Found, MemorySearch
 from remembrancer.services.reading import Reading
 from remembrancer.services.views import view
 from remembrancer.services.waiting import Waiting
-
-LONGEST = 2_000
-"""Code points of a text to look for."""
-OTHERS = 5
-"""Other memories that are named."""
-SERVERS = 50
-"""Servers of a persona whose settings are asked whether they hide a person's memories."""
+from remembrancer.services.why_question import as_id, checked_query, never_known, others
+from remembrancer.services.why_story import story
 
 
 class _Now(NamedTuple):
@@ -84,24 +74,25 @@ class Why:
         self._reading = reading
         self._lives = Lives(deps)
         self._search = MemorySearch(deps, finder)
+        self._hiding = Hiding(deps, finder)
 
     def why(self, q: UUID | str, *, persona: str | None, limit: int) -> WhyAnswer:
         """Tell a memory's life. See `Remembrancer.why`."""
         checked_number("limit", limit, 1, 1_000)
         if persona is not None:
             check_key("persona", persona)
-        memory = _as_id(q)
+        memory = as_id(q)
         if memory is not None:
             home = self._finder.home(memory)
             self._waiting.settle()
             return self._tell(memory, home, None, Answered([], "words", None), limit)
-        text = _checked_query(q)
+        text = checked_query(q)
         if persona is not None:
             self._reading.require_persona(persona)
         self._waiting.settle()
         answered = self._search.find(text, persona=persona, threshold=self._deps.threshold(self._policy()))
         if not answered.found or not answered.found[0].likely:
-            raise _never_known(text, answered)
+            raise never_known(text, answered)
         best = answered.found[0]
         return self._tell(best.memory, self._finder.home(best.memory), best, answered, limit)
 
@@ -119,7 +110,7 @@ class Why:
         counted = count(life, now.state.days, record.match_days)
         moves = rested(counted, now.rules)
         m = now.state.memories.get(memory)
-        hidden_by, everywhere, fix = self._hidden(home, now, m)
+        hidden = self._hiding.of(home.key, m, now.persona, now.owner)
         where: Present | Absent
         if m is None or life.end is not None:
             same = None if life.text == ERASED else now.state.same_text(life.text)
@@ -127,7 +118,7 @@ class Why:
             where = Absent(gone is not None and not gone.moved, None if same is None else same.id)
         else:
             where = _present(view(m, now.state, home.key, now.policy, self._deps.now()), now.policy, moves)
-            where = replace(where, hidden_everywhere=everywhere, hidden_fix=fix)
+            where = replace(where, hidden_everywhere=hidden.everywhere, hidden_fix=hidden.fix)
         said = verdict(life, home.key, where, asked_of=None if asked is None else asked.text)
         evicted = self._eviction(life, home, now)
         return WhyAnswer(
@@ -135,17 +126,17 @@ class Why:
             verdict=said.sentence,
             memory=_memory(life, home, m),
             saved=self._saved(life),
-            story=self._story(record, moves, home),
+            story=story(record, moves, self._lives.searched_on([x.day for x in moves if x.resting], home)),
             searches=Searches(
                 matches=record.matches, near_misses=record.near_misses, matched=record.matched, nearly=record.nearly
             ),
             days=self._days(life, now, counted, moves),
             evicted=evicted,
-            hidden_by=hidden_by,
+            hidden_by=hidden.by,
             bring_back=None if said.bring_back is None else f"remembrancer {said.bring_back}",
             found_by="id" if asked is None else answered.by,
             note=answered.note,
-            nearest=_others(memory, answered),
+            nearest=others(memory, answered),
         )
 
     # -- the parts ---------------------------------------------------------------------------------------------------
@@ -199,29 +190,6 @@ class Why:
             counter=[WhyDay(day=one.day, unused_days=one.unused_days, how=one.how) for one in counted],
         )
 
-    def _story(self, record: Record, moves: list[Moved], home: Home) -> list[StoryLine]:
-        """Everything in its order: what was done to it, matches, near misses, and its way into the drawer."""
-        told = [_line(line) for line in sorted([*record.life.lines, *record.match_lines], key=_version)]
-        told += [_near_miss(seen, record.life.text) for seen in record.nearly]
-        into = [move for move in moves if move.resting]
-        searched = self._lives.searched_on([move.day for move in into], home)
-        for move in into:
-            at, turn = searched.get(move.day, (None, None))
-            if at is not None:
-                told.append(
-                    StoryLine(
-                        at=at,
-                        actor="system",
-                        turn=turn,
-                        event="Rested",
-                        sentence=f"It went to the drawer: {move.unused_days} counted days without a match.",
-                        before=record.life.text,
-                        after=record.life.text,
-                        position=None,
-                    )
-                )
-        return sorted(told, key=lambda line: line.at)
-
     def _eviction(self, life: Life, home: Home, now: _Now) -> Eviction | None:
         """Of the eviction that its absence is due to, or of the last one there was."""
         evictions = [line.recorded for line in life.lines if isinstance(line.recorded.event, e.MemoryEvicted)]
@@ -251,84 +219,6 @@ class Why:
         if (gone := state.gone.get(memory)) is not None:
             return gone.memory.text
         return self._lives.text_of(memory)
-
-    def _hidden(self, home: Home, now: _Now, m: Memory | None) -> tuple[list[str], str | None, str | None]:
-        """What hides it in some replies; what hides it in all, and the command against that (T10, R17)."""
-        key, owner, by = home.key, now.owner, []
-        if m is not None and m.channels:
-            by.append(f"only in the channels {', '.join(m.channels)}")
-        if m is not None and m.tags:
-            by.append(f"only in replies with one of the tags {', '.join(m.tags)}")
-        if key.scope != "global" and now.persona.deleted:
-            return by, f"the persona {key.persona} is deleted (D25)", None
-        if key.scope != "global" and not now.persona.learns:
-            return (
-                by,
-                f"{key.persona} does not learn from chat (R17)",
-                shlex.join(["persona", "set", key.persona, "--learns"]),
-            )
-        set_subject = ["server" if key.scope == "server" else "person", "set", key.subject]
-        if isinstance(owner, Person) and owner.privacy == "nowhere":
-            why = f"{key.subject} lets nobody use their memories (T10)"
-            return by, why, shlex.join([*set_subject, "--privacy", "everywhere"])
-        if key.persona in owner.not_learning:
-            of = f"in the server {key.subject}" if key.scope == "server" else f"from {key.subject}"
-            return by, f"{key.persona} does not learn {of} (R17)", shlex.join([*set_subject, "--all-learn"])
-        if isinstance(owner, Person):
-            if owner.privacy == "private_chats_only":
-                by.append(f"only in private chats: the privacy of {key.subject}")
-            by += self._blocked(home)
-        return by, None, None
-
-    def _blocked(self, home: Home) -> list[str]:
-        """The servers of a persona that do not use this person's memories."""
-        if home.key.scope == "global":
-            return []
-        servers = [h.key.subject for h in self._finder.lists(home.key.persona) if h.key.scope == "server"][:SERVERS]
-        loaded = self._deps.store.load_many([(server_stream(self._deps.tenant, one), SERVER) for one in servers])
-        return [
-            f"not in the server {name}: "
-            + ("its blocklist" if home.key.subject in one.state.blocklist else "its switch")
-            for name, one in zip(servers, loaded, strict=True)
-            if home.key.subject in one.state.blocklist or not one.state.personal_memories
-        ]
-
-
-# -- small ones -------------------------------------------------------------------------------------------------------
-
-
-def _as_id(q: object) -> UUID | None:
-    if isinstance(q, UUID):
-        return q
-    if isinstance(q, str):
-        with suppress(ValueError):
-            return UUID(q.strip())
-    return None
-
-
-def _checked_query(q: object) -> str:
-    text = checked_text("search text", q)
-    if not text.strip():
-        raise InvalidInput("Why what?", hint="Give the id of a memory, or what you remember of it.")
-    if len(text) > LONGEST:
-        raise InvalidInput(f"The search text has {len(text)} characters; at most {LONGEST} are possible.")
-    return text
-
-
-def _never_known(text: str, answered: Answered) -> NotFound:
-    """What is said of a text that never was a memory; near ones are named (D31)."""
-    near = answered.found[:3]
-    named = "; ".join(f"{str(one.memory)[:8]} \u201c{one.text}\u201d" for one in near)
-    hint = f"Nearest to it, for `why` with an id: {named}." if near else "There never was a memory that is like it."
-    note = f" {answered.note}" if answered.note else ""
-    return NotFound(
-        f"Nothing like {shown(text)} was ever saved here, as far as likeness and words can tell.{note}"
-        if answered.by != "words"
-        else f"Nothing with the words of {shown(text)} was ever saved here.{note}",
-        rule="D31",
-        hint=hint,
-        near=[_other(one).model_dump(mode="json") for one in near],
-    )
 
 
 def _present(now: MemoryView, policy: Policy, moves: list[Moved]) -> Present:
@@ -360,58 +250,4 @@ def _memory(life: Life, home: Home, m: Memory | None) -> WhyMemory:
         until=None if m is None else m.until,
         tags=() if m is None else m.tags,
         channels=() if m is None else m.channels,
-    )
-
-
-def _version(line: Line) -> int:
-    return line.recorded.version
-
-
-def _line(line: Line) -> StoryLine:
-    r = line.recorded
-    return StoryLine(
-        at=r.recorded_at,
-        actor=r.event.actor,
-        turn=r.event.turn,
-        event=type(r.event).__name__,
-        sentence=line.sentence,
-        before=line.before,
-        after=line.after,
-        position=Position(shard=r.shard, position=r.position),
-    )
-
-
-def _near_miss(seen: Seen, text: str) -> StoryLine:
-    lacked = ", but others matched better"
-    if seen.threshold is not None and seen.score < seen.threshold:
-        lacked = f" of {seen.threshold:.3f}"
-    return StoryLine(
-        at=seen.at,
-        actor="persona",
-        turn=seen.turn,
-        event="NearMiss",
-        sentence=f"A message passed it by: number {seen.rank}, score {seen.score:.3f}{lacked} "
-        f"(similarity {seen.similarity:.3f}, words {seen.words:.3f}).",
-        before=text,
-        after=text,
-        position=None,
-    )
-
-
-def _others(memory: UUID, answered: Answered) -> list[Other]:
-    """The other memories that are as likely meant; where there is none, the two that come next."""
-    others = [one for one in answered.found if one.memory != memory]
-    likely = [one for one in others if one.likely][:OTHERS]
-    return [_other(one) for one in likely or others[:2]]
-
-
-def _other(one: Found) -> Other:
-    return Other(
-        memory=one.memory,
-        persona=one.key.persona,
-        scope=one.key.scope,
-        subject=one.key.subject,
-        text=one.text,
-        similarity=one.similarity,
-        words=one.words,
     )
