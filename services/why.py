@@ -1,6 +1,6 @@
 """The verb `why`: the life of one memory, from its events, and what brings it back (U1).
 
-It reads and writes nothing: not even a policy that this process brings along is recorded.
+It only reads: not even a policy that this process brings along is recorded.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Why:
         self._finder = finder
         self._waiting = waiting
         self._reading = reading
-        self._lives = Lives(deps)
+        self.lives = Lives(deps)
         self._search = MemorySearch(deps, finder)
         self._hiding = Hiding(deps, finder)
 
@@ -101,7 +101,7 @@ class Why:
         return self._deps.effective(dict(own))
 
     def _tell(self, memory: UUID, home: Home, asked: Found | None, answered: Answered, limit: int) -> WhyAnswer:
-        record = self._lives.of(memory, home, limit=limit)
+        record = self.lives.of(memory, home, limit=limit)
         life, now = record.life, self._now(home)
         if life.saved is None:  # its events cannot be read any more, or never were there
             raise NotFound(
@@ -126,7 +126,7 @@ class Why:
             verdict=said.sentence,
             memory=_memory(life, home, m),
             saved=self._saved(life),
-            story=story(record, moves, self._lives.searched_on([x.day for x in moves if x.resting], home)),
+            story=story(record, moves, self.lives.searched_on([x.day for x in moves if x.resting], home)),
             searches=Searches(
                 matches=record.matches, near_misses=record.near_misses, matched=record.matched, nearly=record.nearly
             ),
@@ -199,7 +199,7 @@ class Why:
         ev = r.event
         assert isinstance(ev, e.MemoryEvicted)
         policy = now.by_version.get(ev.policy, now.policy)
-        line, unknown = self._lives.next_in_line(home, r, policy, now.state.days)
+        line, unknown = self.lives.next_in_line(home, r, policy, now.state.days)
         for_text = self._text_of(ev.for_memory, now.state)
         return Eviction(
             at=r.recorded_at,
@@ -218,7 +218,7 @@ class Why:
             return m.text
         if (gone := state.gone.get(memory)) is not None:
             return gone.memory.text
-        return self._lives.text_of(memory)
+        return self.lives.text_of(memory)
 
 
 def _present(now: MemoryView, policy: Policy, moves: list[Moved]) -> Present:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
+from random import Random
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.domain.errors import InvalidInput, NotFound, Refused
+from remembrancer.domain.eviction import first_in_line
 from remembrancer.domain.identity import new_id
 from remembrancer.services.answers_why import WhyAnswer
+from remembrancer.services.deps import LIST
+from remembrancer.services.store import Batch, Request
 from tests.support.world import PERSONA, SERVER, USER, World
 
 CAT, TEA, CHOIR = "Juno's cat is named Mochi", "Kai drinks green tea", "Aiko sings in a choir"
@@ -253,12 +258,57 @@ def test_u1_the_next_in_line_knows_that_an_undone_match_was_none(world: World):
     assert world.get(third).last_matched_at is not None
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_u1_the_line_behind_every_eviction_is_the_one_that_a_fold_of_the_whole_stream_gives(world: World, seed: int):
+    """Saves, matches, edits, pins, deletes, undos and restores at random in a small list: of each eviction the answer
+    names whom the rule names in the list as all of its events before make it."""
+    world.reopen(list_capacity=4, rest_after_days=1, embed_timeout=30)
+    rng = Random(seed)
+    words = ["cat", "tea", "choir", "boat", "drum", "lamp", "moss", "kite"]
+    turn = ""
+    for n in range(80):
+        world.later(hours=rng.choice([1, 5, 13]))
+        listed = [m.id for m in world.listed().memories]
+        match rng.choice([*["say"] * 5, *["save"] * 6, "edit", "pin", "unpin", "delete", "delete", "undo", "restore"]):
+            case "say":
+                turn = world.say(" ".join(rng.sample(words, 2)), channel=rng.choice(["den", None])).turn
+            case "save" if turn:
+                with suppress(Refused):
+                    world.save(f"{rng.choice(words)} {n}", turn=turn, channels=rng.choice([[], [], ["den"]]))
+            case "edit" if listed:
+                with suppress(Refused):
+                    world.memory.edit(rng.choice(listed), text=f"{rng.choice(words)} {n}", actor="persona", turn=turn)
+            case "pin" | "unpin" | "delete" as act if listed:
+                with suppress(Refused):
+                    getattr(world.memory, act)(rng.choice(listed))
+            case "undo" if turn:
+                world.memory.undo_turn(turn)
+            case "restore":
+                gone = [x.memory for x in world.events(e.MemoryEvicted)]
+                with suppress(Refused, NotFound):
+                    world.memory.restore(rng.choice(gone or [uuid4()]))
+    world.project()
+    engine = world.memory.engine
+    evictions = [r for r in world.stored() if isinstance(r.event, e.MemoryEvicted)]
+    assert evictions
+    for r in evictions:
+        home, today = engine.finder.home(r.event.memory), r.recorded_at.date()
+        before = engine.store.load_at(r.stream, LIST, r.version - 1).state
+        policy = engine.configure.policy()
+        first = first_in_line(before.memories.values(), before.days, policy, today)
+        assert first is not None
+        assert first.memory.id == r.event.memory
+        others = [m for m in before.memories.values() if m.id != r.event.memory]
+        second = first_in_line(others, before.days, policy, today)
+        days = engine.store.load(r.stream, LIST).state.days
+        told = engine.biographer.lives.next_in_line(home, r, policy, days).line
+        assert (told and (told.memory.id, told.reason)) == (second and (second.memory.id, second.reason))
+
+
 def test_u1_the_next_in_line_is_not_guessed_where_the_record_does_not_give_the_line(world: World):
     """An eviction that an event of another hand claims: the fold names somebody else, so nobody is named."""
     cat, tea = world.save(CAT), world.save(TEA)
     home = world.memory.engine.finder.home(cat)
-    from remembrancer.services.store import Batch, Request
-
     event = e.MemoryEvicted(
         id=new_id(cat.bytes[0], uuid4().bytes), tenant="default", actor="persona", memory=cat, for_memory=tea,
         reason="somebody said so", **home.key._asdict(),
