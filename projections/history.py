@@ -14,12 +14,13 @@ from remembrancer.domain.events import Recorded
 from remembrancer.domain.story import LAST, WAS, tell
 from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import queries, write
+from remembrancer.projections.traces import keep_traces
 
 _SQL = queries("history")
 
 
 class HistoryProjection:
-    """Writes `history`: a row for each memory that an event names, or one for the event."""
+    """Writes `history`: a row for each memory that an event names, or one for the event; and its traces for `why`."""
 
     name = "history"
 
@@ -69,6 +70,7 @@ class HistoryProjection:
                     texts[line.memory] = said
         if rows:
             write(conn.cursor(), _SQL["insert"], rows)
+        keep_traces(conn, generation, events)
 
     @staticmethod
     def _wordings(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remembrancer.services.erase import Erase
     from remembrancer.services.transfer import Transfer
     from remembrancer.services.what_if import WhatIfs
+    from remembrancer.services.why import Why
 
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
@@ -140,6 +141,13 @@ class Engine:
         from remembrancer.services.transfer import Transfer
 
         return Transfer(self.deps, self.vectors, self.finder, self.waiting)
+
+    @cached_property
+    def biographer(self) -> Why:
+        """Tells the lives of memories."""
+        from remembrancer.services.why import Why
+
+        return Why(self.deps, self.finder, self.waiting, self.reading)
 
     @cached_property
     def calibrator(self) -> Calibrator:

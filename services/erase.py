@@ -31,7 +31,7 @@ from remembrancer.services.store import Appended, Request, mapper
 from remembrancer.services.store.append import ASSIGN, Call, Placed, append
 
 _SQL = load_queries("remembrancer.services", "erase")
-_ROWS = ("memories", "uses", "archive", "history", "vectors", "snapshots", "parked")
+_ROWS = ("memories", "uses", "archive", "wordings", "history", "vectors", "snapshots", "parked")
 
 
 class _Stream(NamedTuple):

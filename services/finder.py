@@ -123,6 +123,10 @@ class Finder:
         }
         return [found[k] for k in sorted(found)]
 
+    def knows_turn(self, turn: str) -> bool:
+        """Has anything ever happened in this turn (D31)?"""
+        return bool(self.replies(turn) or self.events_of_turn(turn))
+
     @staticmethod
     def no_such_turn(turn: str) -> NotFound:
         """The error that says so (D31)."""

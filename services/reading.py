@@ -13,6 +13,7 @@ import orjson
 from psycopg import Connection
 
 from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.domain.events import EVENTS
 from remembrancer.domain.identity import SHARDS, check_key, list_key, list_stream
 from remembrancer.domain.persona_memory import MemoryList
 from remembrancer.domain.policy import Policy
@@ -35,6 +36,10 @@ from remembrancer.services.waiting import Waiting
 _SQL = load_queries("remembrancer.services", "finder")
 _COLUMNS = ("at", "shard", "position", "n", "actor", "turn", "event", "sentence", "before", "after", "persona", "scope",
             "subject", "memory", "data")  # fmt: skip
+
+
+_EVENT_NAMES = {name.casefold(): name for name in EVENTS}
+_KINDS = f"There are {', '.join(EVENTS)}."
 
 
 class Reading:
@@ -122,6 +127,7 @@ class Reading:
         turn: str | None,
         since: datetime | None,
         until: datetime | None,
+        kinds: Sequence[str] | None,
         limit: int,
         after: str | None,
     ) -> HistoryAnswer:
@@ -132,6 +138,7 @@ class Reading:
         if persona is not None:
             check_key("persona", persona)
         turn = checked_turn(turn)
+        kinds = _checked_kinds(kinds)
         if persona is None and memory is None and turn is None:
             raise InvalidInput("History of what?", hint="Name a persona, a memory or a turn.")
         if subject is not None and scope is None:
@@ -146,15 +153,15 @@ class Reading:
         params = {
             "tenant": self._deps.tenant, "persona": persona if key is None else key.persona,
             "scope": key and key.scope, "subject": key and key.subject, "memory": memory, "turn": turn, "since": since,
-            "until": until, "after_at": at, "after_shard": shard, "after_position": position, "after_n": n,
-            "limit": limit + 1,
+            "until": until, "kinds": kinds, "after_at": at, "after_shard": shard, "after_position": position,
+            "after_n": n, "limit": limit + 1,
         }  # fmt: skip
 
         def work(conn: Connection[Any]) -> list[dict[str, Any]]:
             return [dict(zip(_COLUMNS, row, strict=True)) for row in conn.execute(_SQL["history"], params)]
 
         rows = self._deps.store.database.run(work)
-        if turn is not None and not rows and after is None:
+        if turn is not None and not rows and not self._finder.knows_turn(turn):
             raise self._finder.no_such_turn(turn)
         entries = [
             HistoryEntry(
@@ -176,6 +183,24 @@ class Reading:
         vector = embedder.embed_query(q, timeout=self._deps.settings.embed_timeout)
         self._waiting.settle()
         return self._finder.archive(vector, limit)
+
+
+def _checked_kinds(kinds: object) -> list[str] | None:
+    """Names of kinds of events, in whatever case; None is all of them.
+
+    Raises:
+        InvalidInput: no such kind; the hint names them.
+    """
+    if kinds is None:
+        return None
+    if isinstance(kinds, str | bytes) or not isinstance(kinds, Sequence):
+        raise InvalidInput(f"kinds must be a list of names, not {shown(kinds)}.", hint=_KINDS)
+    wanted = []
+    for kind in kinds:
+        if not isinstance(kind, str) or (name := _EVENT_NAMES.get(kind.casefold())) is None:
+            raise InvalidInput(f"{shown(kind)} is not a kind of event.", hint=_KINDS)
+        wanted.append(name)
+    return wanted or None
 
 
 def _next(row: dict[str, Any]) -> str:

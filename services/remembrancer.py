@@ -40,6 +40,7 @@ from remembrancer.services.answers import (
     UndoAnswer,
 )
 from remembrancer.services.answers_what_if import WhatIfAnswer
+from remembrancer.services.answers_why import WhyAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
@@ -349,6 +350,7 @@ class Remembrancer:
         turn: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        kinds: Sequence[str] | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> HistoryAnswer:
@@ -356,6 +358,7 @@ class Remembrancer:
 
         Args:
             since, until: aware moments; until is exclusive.
+            kinds: only these kinds of events, by their names: ``["MemorySaved", "MemoryEvicted"]``.
             limit: 1 to 1000 lines; after: `next` of the page before.
 
         Raises:
@@ -369,9 +372,31 @@ class Remembrancer:
             turn=turn,
             since=since,
             until=until,
+            kinds=kinds,
             limit=limit,
             after=after,
         )
+
+    def why(self, q: UUID | str, *, persona: str | None = None, limit: int = 10) -> WhyAnswer:
+        """Why a memory is, or is not, in a persona's mind: its life from its events, a verdict, and the command that
+        brings it back (U1). Nothing is written.
+
+        Args:
+            q: the id of a memory of now or of before; or what somebody remembers of it, in any language. Then it is
+                found among all texts that ever were memories, by likeness and words; without a model that answers, by
+                words alone, and `note` says so.
+            persona: only memories of this persona, and global ones.
+            limit: 1 to 1000: so many of the latest matches and of the closest near misses. `searches` counts them all.
+
+        Returns:
+            The life of the best one; `nearest` names others that the text might have meant. What was erased reads
+            ``[erased]`` (D24).
+
+        Raises:
+            NotFound: no such id, or no text that was ever like it; near ones are named (C23, D31).
+            InvalidInput: an empty text, or one of more than 2000 code points.
+        """
+        return self._engine.biographer.why(q, persona=persona, limit=limit)
 
     def find(self, q: str, *, limit: int = 10) -> Sequence[ArchiveHit]:
         """Texts that are or ever were memories, of all personas of the tenant, nearest first (for operators)."""

@@ -19,6 +19,7 @@ from remembrancer.services.cli import (
     transfer,
     undo,
     what_if,
+    why,
 )
 from remembrancer.services.cli.verb import group
 
@@ -42,5 +43,5 @@ def _version(asked: bool) -> None:
 
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
-for part in (demo, memories, replies, undo, lookback, what_if, transfer, operate, erase, configure):
+for part in (demo, memories, replies, undo, lookback, why, what_if, transfer, operate, erase, configure):
     part.register(app)

@@ -37,6 +37,9 @@ def history(
     turn: Annotated[str | None, option(metavar="ID", help="Of this turn.")] = None,
     since: Annotated[str | None, option(metavar="MOMENT", help=f"From: {_MOMENT}.")] = None,
     until: Annotated[str | None, option(metavar="MOMENT", help=f"Before: {_MOMENT}.")] = None,
+    kind: Annotated[
+        list[str] | None, option("--kind", metavar="EVENT", help="Only these events, like MemoryEvicted; repeat.")
+    ] = None,
     limit: Annotated[int, option(metavar="N", help="At most so many lines, 1 to 1000; left out, 100.")] = 100,
     after: Annotated[str | None, option(metavar="NEXT", help="Go on after a page.")] = None,
 ) -> None:
@@ -60,6 +63,7 @@ def history(
             turn=turn,
             since=_moment(since),
             until=_moment(until),
+            kinds=kind,
             limit=limit,
             after=after,
         )

@@ -154,7 +154,7 @@ def tell_story(here: Session, place: Mapping[str, Any]) -> None:
             broken=teller.broken,
             try_these=[
                 command(here, place, "list", PERSONA),
-                command(here, place, "history", PERSONA, "--server", SERVER),
+                command(here, place, "why", "Juno's cat"),
                 command(here, place, "reply", PERSONA, "Does Mochi like fish?", "--server", SERVER, "--user", "juno"),
             ],
         )

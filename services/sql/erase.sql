@@ -47,6 +47,9 @@ DELETE FROM remembrancer.memory_use WHERE shard = %(shard)s AND list = ANY (%(st
 -- name: archive
 DELETE FROM remembrancer.archive WHERE shard = %(shard)s AND list = ANY (%(streams)s)
 
+-- name: wordings
+DELETE FROM remembrancer.wording WHERE shard = %(shard)s AND list = ANY (%(streams)s)
+
 -- name: history
 UPDATE remembrancer.history
 SET before = CASE WHEN before IS NOT NULL THEN '[erased]' END, after = CASE WHEN after IS NOT NULL THEN '[erased]' END
@@ -67,7 +70,7 @@ WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
 
 -- name: compact
 -- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
-VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.history,
+VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.wording, remembrancer.history,
   remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked
 
 -- name: checkpoint

@@ -91,6 +91,7 @@ WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND (%(scope)s::text IS NULL OR (h.scope = %(scope)s::text AND h.subject = %(subject)s::text))
   AND (%(memory)s::uuid IS NULL OR h.memory = %(memory)s::uuid)
   AND (%(turn)s::text IS NULL OR h.turn = %(turn)s::text)
+  AND (%(kinds)s::text[] IS NULL OR h.event = ANY (%(kinds)s::text[]))
   AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s::timestamptz)
   AND (%(until)s::timestamptz IS NULL OR h.recorded_at < %(until)s::timestamptz)
   AND (%(after_at)s::timestamptz IS NULL

@@ -64,6 +64,22 @@ def test_what_the_demo_says_to_try_works(remembrancer: CommandLine) -> None:
         assert "Mochi" in tried.out
 
 
+def test_u1_after_the_demo_why_tells_the_story_of_mochi_and_of_the_laptop(remembrancer: CommandLine) -> None:
+    remembrancer.json("demo", "--tenant", "told")
+    mochi = remembrancer.json("--tenant", "told", "why", "Juno's cat")
+    assert (mochi["memory"]["text"], mochi["status"]) == (MOCHI, "on_desk")
+    assert [day["unused_days"] for day in mochi["days"]["counter"]][:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+    assert [line["event"] for line in mochi["story"] if line["event"] != "NearMiss"] == [
+        "MemorySaved", "Rested", "MemoriesMatched",
+    ]  # fmt: skip
+    for asked in ("Junos Katze", "el gato de Juno", "ジュノの猫"):
+        assert remembrancer.json("--tenant", "told", "why", asked)["memory"]["text"] == MOCHI
+    laptop = remembrancer.json("--tenant", "told", "why", "the laptop of Kai")
+    assert laptop["status"] == "evicted"
+    assert laptop["evicted"]["for_text"] == story.MAKES_ROOM[1]
+    assert laptop["bring_back"] == f"remembrancer restore {laptop['memory']['id']}"
+
+
 def test_in_a_pipe_the_days_are_one_plain_table(remembrancer: CommandLine) -> None:
     out = remembrancer("demo").out
     assert "\x1b" not in out

@@ -153,9 +153,10 @@ VERBS = {
             "history",
             {
                 "persona": "mira", "scope": None, "subject": None, "memory": None, "turn": None, "since": None,
-                "until": None, "limit": 10, "after": None,
+                "until": None, "kinds": None, "limit": 10, "after": None,
             },
         ),
+        Verb("why", {"q": MINE, "persona": None, "limit": 10}),
         Verb("find", {"q": "cat", "limit": 10}),
         Verb("persona", {"persona": "mira"}),
         Verb("set_persona", {"persona": "mira", "name": "Mira", "instructions": "", "learns": True,
@@ -290,8 +291,14 @@ BAD_ARGUMENTS: dict[str, dict[str, list[Any]]] = {
         "turn": NO_NAMES,
         "since": ["yesterday", 5, datetime(2026, 5, 1), date(2026, 5, 1), []],  # noqa: DTZ001
         "until": ["yesterday", 5, datetime(2026, 5, 1), date(2026, 5, 1), []],  # noqa: DTZ001
+        "kinds": ["MemorySaved", 5, True, b"x", {}, ["Nothing"], [5], [None], [""], [HALF]],
         "limit": [0, -1, 1_001, 10**30, "5", None, 1.5, math.nan, True, []],
         "after": ["garbage", "", "====", 5, b"garbage", [], HALF, "WyJ4IiwxLDIsM10="],
+    },
+    "why": {
+        "q": ["", "  ", *NO_TEXTS, f"a{HALF}b", "a\x00b", "x" * 2_001],
+        "persona": NO_NAMES,
+        "limit": [0, -1, 1_001, 10**30, "5", None, 1.5, True],
     },
     "find": {"q": ["", "  ", *NO_TEXTS, f"a{HALF}b", "a\x00b"], "limit": [0, -1, 101, 10**30, "5", None, 1.5, True]},
     "persona": {"persona": [None, *NO_NAMES]},

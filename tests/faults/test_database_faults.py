@@ -50,6 +50,7 @@ READING: Verbs = {
     "list": lambda m, one: m.list("mira"),
     "list of all": lambda m, one: m.list(),
     "history": lambda m, one: m.history(persona="mira"),
+    "why": lambda m, one: m.why(one),
     "find": lambda m, one: m.find("cat"),
     "persona": lambda m, one: m.persona("mira"),
     "person": lambda m, one: m.person("juno"),

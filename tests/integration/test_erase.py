@@ -133,7 +133,7 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> None:
 def begin_a_rebuild(world: World) -> None:
     """A second generation of every table, with a batch of each projection in it."""
     with psycopg.connect(world.url, autocommit=True) as conn:
-        for table in ("list", "list_day", "memory", "memory_use", "archive", "history"):
+        for table in ("list", "list_day", "memory", "memory_use", "archive", "history", "candidate", "wording"):
             conn.execute(f"CREATE TABLE remembrancer.{table}_2 PARTITION OF remembrancer.{table} FOR VALUES IN (2)")
         conn.execute("SELECT remembrancer.no_samples_v1()")
         conn.execute(
@@ -277,7 +277,7 @@ def rows_of(world: World, user: str = USER) -> dict[str, int]:
         theirs = "list IN (SELECT list FROM remembrancer.list WHERE subject = %s AND scope <> 'server')"
         counts = {
             table: conn.execute(f"SELECT count(*) FROM remembrancer.{table} WHERE {theirs}", (user,)).fetchone()[0]
-            for table in ("memory", "memory_use", "archive")
+            for table in ("memory", "memory_use", "archive", "wording")
         }
         at = (ERASED, user)
         said = "coalesce(after, before) <> %s AND subject = %s AND scope <> 'server'"
@@ -287,7 +287,7 @@ def rows_of(world: World, user: str = USER) -> dict[str, int]:
     return counts
 
 
-NOTHING = dict.fromkeys(("memory", "memory_use", "archive", "history", "embedding"), 0)
+NOTHING = dict.fromkeys(("memory", "memory_use", "archive", "wording", "history", "embedding"), 0)
 
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 4, 7, 100])

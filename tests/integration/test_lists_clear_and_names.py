@@ -165,6 +165,7 @@ READS: dict[str, Callable[[Remembrancer, UUID], object]] = {
     "pin": lambda m, i: m.pin(i),
     "unpin": lambda m, i: m.unpin(i),
     "history": lambda m, i: m.history(memory=i),
+    "why": lambda m, i: m.why(i),
 }
 
 

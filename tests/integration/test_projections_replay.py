@@ -21,7 +21,7 @@ from remembrancer.projections.queries import load_queries
 from tests.support.book import KEYS, Book, acts, days, days_of, returns, saves, searches, story
 from tests.support.world import World
 
-TABLES = ("list", "list_day", "memory", "memory_use", "archive", "history")
+TABLES = ("list", "list_day", "memory", "memory_use", "archive", "history", "candidate", "wording")
 _REPLY = load_queries("remembrancer.services", "reply")
 _ARCHIVED = "SELECT memory, text, pinned FROM remembrancer.archive WHERE tenant = %s AND until_now"
 
