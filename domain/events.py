@@ -335,6 +335,7 @@ class ListSeen(BaseModel):
 
     stream: UUID
     version: int
+    """With the old attempt taken back: of a new attempt that has no `asked_at`, it is the version before that."""
     hidden: tuple[UUID, ...] = ()
     seen: tuple[UUID, ...] | None = None
 
@@ -367,6 +368,8 @@ class ReplySearched(Event):
     reason: str | None = None
     memory: bool = True
     """False in a challenge chat: no memory at all is read or written (R17)."""
+    asked_at: datetime | None = None
+    """The moment that the reply took for now, by which memories are recent; what was recorded may be later."""
 
 
 class TurnRegenerated(Event):
