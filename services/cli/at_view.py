@@ -25,12 +25,14 @@ _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
 def moment(screen: Screen, answer: MomentAnswer) -> None:
     """After `at`."""
-    screen.heading(_title(answer), f"{at(answer.at)}, {_place(answer)}")
+    screen.heading(_title(answer))
+    screen.line(Text(shown(f"{at(answer.at)}, {_place(answer)}"), "dim"))
     screen.line(Text(_policy(answer.policy), "dim"))
     _notes(screen, answer)
     recalled = set() if answer.late is None else {m.id for m in answer.late.recalled}
     for one in answer.lists:
-        screen.line("")
+        if one.memories:
+            screen.line("")
         screen.heading(where(one.persona, one.scope, one.subject), _count(one))
         rows = [_row(m, hidden=m.id in one.hidden, recalled=m.id in recalled) for m in one.memories]
         screen.table(_MEMORIES, rows)
@@ -51,7 +53,7 @@ def moment(screen: Screen, answer: MomentAnswer) -> None:
 
 def _title(answer: MomentAnswer) -> str:
     if answer.turn is None:
-        return "At" if answer.position is None else f"At {answer.position.shard}:{answer.position.position}"
+        return "A moment" if answer.position is None else f"At {answer.position.shard}:{answer.position.position}"
     many = (answer.attempts or 1) > 1
     return f"Turn {answer.turn}" + (f", attempt {answer.attempt} of {answer.attempts}" if many else "")
 
@@ -65,10 +67,10 @@ def _place(answer: MomentAnswer) -> str:
 
 def _policy(p: Policy) -> str:
     if not p.decay_enabled:
-        return f"By the rules of then: decay off, desk of {p.desk_limit}, lists of {p.list_capacity}."
+        return f"Rules of then: decay off, desk {p.desk_limit}, lists {p.list_capacity}"
     return (
-        f"By the rules of then: rest after {p.rest_after_days} days, up to {p.match_limit} matches, "
-        f"desk of {p.desk_limit}, lists of {p.list_capacity}."
+        f"Rules of then: rest after {_days(p.rest_after_days)}, matches {p.match_limit}, desk {p.desk_limit}, "
+        f"lists {p.list_capacity}"
     )
 
 
@@ -117,8 +119,8 @@ def _blocks(screen: Screen, answer: MomentAnswer) -> None:
 
 
 def _near(near: NearReply) -> str:
-    again = f" --attempt {near.attempt}" if near.attempt > 1 else ""
-    return f"{at(near.at)}, remembrancer at {near.turn}{again}"
+    again = f", attempt {near.attempt}" if near.attempt > 1 else ""
+    return f"{near.turn}{again}  {at(near.at)}"
 
 
 # -- diff -------------------------------------------------------------------------------------------------------------
@@ -126,8 +128,10 @@ def _near(near: NearReply) -> str:
 
 def difference(screen: Screen, answer: DiffAnswer) -> None:
     """After `diff`."""
-    for label, side in (("from", answer.before), ("to", answer.after)):
-        screen.labelled(label, f"{_title(side)}, {at(side.at)}, {_place(side)}", "bold")
+    for label, side in (("From", answer.before), ("To", answer.after)):
+        title = _title(side)
+        screen.heading(f"{label} {title[0].lower()}{title[1:]}")
+        screen.line(Text(shown(f"{at(side.at)}, {_place(side)}"), "dim"))
         _notes(screen, side)
     counted = [c for c in answer.changed if c.fields == ["unused_days"]]
     others = [c for c in answer.changed if c.fields != ["unused_days"]]

@@ -51,7 +51,7 @@ def test_u1_a_diff_of_two_turns_says_what_came_went_and_changed_and_what_happene
     lines = answer.prefix.split("\n")
     assert "+Be kind." in lines
     assert "-1. Juno's cat is named Mochi" in lines
-    assert "+2. Juno's cat is called Bean" in lines
+    assert "+3. Juno's cat is called Bean" in lines
     assert lines[0].startswith("@@")
     assert (answer.before.prefix, answer.after.prefix) == (first.prefix, second.prefix)
     assert answer.exact
