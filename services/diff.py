@@ -39,6 +39,7 @@ class Diff:
         added: list[MemoryChange] = []
         removed: list[MemoryChange] = []
         changed: list[MemoryChange] = []
+        stories: dict[ListKey, _Story] = {}
         same = 0
         before, after = _views(here.answer), _views(there.answer)
         for k in dict.fromkeys([*before, *after]):
@@ -49,7 +50,11 @@ class Diff:
             if x is not None and y is not None and not fields:
                 same += 1
                 continue
-            change = MemoryChange(memory=k, before=x, after=y, fields=fields, why=_why(k, one, y, here, there))
+            key = ListKey(one.persona, one.scope, one.subject)
+            if key not in stories:
+                stories[key] = _Story(key, here, there)
+            why = stories[key].why(k, removed=y is None)
+            change = MemoryChange(memory=k, before=x, after=y, fields=fields, why=why)
             (added if x is None else removed if y is None else changed).append(change)
         return DiffAnswer(
             before=here.answer,
@@ -69,27 +74,37 @@ def _views(answer: MomentAnswer) -> dict[UUID, MemoryView]:
     return {m.id: m for one in answer.lists for m in one.memories}
 
 
-def _why(memory: UUID, one: MemoryView, after: MemoryView | None, here: Seen, there: Seen) -> str | None:
-    """What happened to it last in between, in a sentence of history."""
-    key = ListKey(one.persona, one.scope, one.subject)
-    was, now = here.events.get(key), there.events.get(key)
-    if was is not None and now is not None:
-        return _last(memory, after, now[len(was) :])
-    events, elsewhere = (now or (), here) if was is None else (was, there)
-    if events[0].recorded_at < elsewhere.answer.at:
-        return NOT_IN_PLAY
-    return _last(memory, after, events) if was is None else None  # had it not begun, or is `there` the earlier one?
+class _Story:
+    """What happened to each memory of a list in between, to answer for all of them."""
 
+    def __init__(self, key: ListKey, here: Seen, there: Seen) -> None:
+        self._last: dict[UUID, tuple[str, bool]] = {}
+        self._swept: str | None = None
+        self._not_in_play = False
+        was, now = here.events.get(key), there.events.get(key)
+        if was is not None and now is not None:
+            self._read(now[len(was) :])
+            return
+        events, elsewhere = (now or (), here) if was is None else (was, there)
+        if events[0].recorded_at < elsewhere.answer.at:
+            self._not_in_play = True
+        elif was is None:  # it had not begun; the other way round, `there` is the earlier one
+            self._read(events)
 
-def _last(memory: UUID, after: MemoryView | None, events: Sequence[e.Recorded]) -> str | None:
-    said = None
-    for r in events:
-        for told in tell(r.event):
-            if told.memory == memory:
-                said = told.sentence
-        if after is None and isinstance(r.event, e.MemoriesCleared | e.SubjectErased):
-            said = next(tell(r.event)).sentence
-    return said
+    def _read(self, events: Sequence[e.Recorded]) -> None:
+        for r in events:
+            for told in tell(r.event):
+                if told.memory is not None:
+                    self._last[told.memory] = told.sentence, told.after is None
+                elif isinstance(r.event, e.MemoriesCleared | e.SubjectErased):
+                    self._swept = told.sentence
+
+    def why(self, memory: UUID, *, removed: bool) -> str | None:
+        """What happened to a memory last, in a sentence of history."""
+        if self._not_in_play:
+            return NOT_IN_PLAY
+        said, gone = self._last.get(memory, (None, False))
+        return self._swept if removed and not gone and self._swept is not None else said
 
 
 def _settings(a: MomentAnswer, b: MomentAnswer) -> Iterator[SettingChange]:

@@ -1,4 +1,5 @@
 -- Events as they stood at a past moment. Where they are, history tells; what they say, the events alone.
+-- Tombstones stand in the streams of settings, a person's every deletion and edit one, and say nothing of a prompt.
 
 -- name: upto
 -- Of each stream the events up to a version, and its later erasures: they say what can no longer be read.
@@ -7,6 +8,7 @@ FROM unnest(%(shards)s::int2[], %(streams)s::uuid[], %(versions)s::int8[]) AS s 
 CROSS JOIN LATERAL (
   SELECT * FROM remembrancer.event x
   WHERE x.shard = s.shard AND x.stream = s.stream AND (x.version <= s.version OR x.type = 'SubjectErased')
+    AND x.type NOT IN ('TombstonePlaced', 'TombstonesLifted')
   ORDER BY x.version
 ) e
 
@@ -20,6 +22,7 @@ CROSS JOIN LATERAL (
     AND (x.type = 'SubjectErased'
          OR CASE WHEN x.shard = %(shard)s::int2 THEN x.position <= %(position)s::int8
                  ELSE x.recorded_at <= %(moment)s::timestamptz END)
+    AND x.type NOT IN ('TombstonePlaced', 'TombstonesLifted')
   ORDER BY x.version
 ) e
 

@@ -90,6 +90,20 @@ def test_what_was_undone_cleared_or_regenerated_away_is_said(world: World, act, 
     }
 
 
+def test_what_was_deleted_before_the_rest_was_cleared_is_said_to_be_deleted(world: World):
+    for text in ("Juno's cat is named Mochi", "Juno plays chess"):
+        last = world.save(text)
+    world.say(turn="t1")
+    world.later(hours=1)
+    world.memory.delete(last)
+    world.memory.clear(PERSONA, scope="server", subject=SERVER)
+    world.say(turn="t2")
+    reasons = [c.why for c in world.memory.diff({"turn": "t1"}, {"turn": "t2"}).removed]
+    assert sorted(map(str, reasons)) == [
+        "A person cleared all 1 unpinned memories of the list for good.", "A person deleted it."
+    ]  # fmt: skip
+
+
 def test_two_attempts_of_a_turn_are_compared(world: World):
     world.say("hello", turn="t")
     world.save("Juno's cat is named Mochi", turn="t")
