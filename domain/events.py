@@ -338,6 +338,8 @@ class ListSeen(BaseModel):
     """With the old attempt taken back: of a new attempt that has no `asked_at`, it is the version before that."""
     hidden: tuple[UUID, ...] = ()
     seen: tuple[UUID, ...] | None = None
+    found_at: int | None = None
+    """The version at which the search read what is not on the desk, where the list had moved on meanwhile."""
 
 
 class ReplySearched(Event):

@@ -78,8 +78,8 @@ class Moment:
         """A recorded desk, list by list; what is in none of the lists is left out."""
         return [[i for i in ids if i in x.state.memories] for x in self.lists]
 
-    def blocks(self, desk: Sequence[Sequence[UUID]], recalled: Sequence[UUID], renderer: Renderer) -> Blocks:
-        """Both blocks of the prompt with this desk, as that version of the layout prints them."""
+    def blocks(self, desk: Sequence[Sequence[UUID]], recalled: Sequence[Memory], renderer: Renderer) -> Blocks:
+        """Both blocks of the prompt with this desk and what was recalled, as that version of the layout prints them."""
         held = {m.id: m for x in self.lists for m in x.state.memories.values()}
         lines = {i: _line(held[i]) for ids in desk for i in ids}
         order = renderer.order(desk, lines)
@@ -87,7 +87,7 @@ class Moment:
         recent = [n for n, i in enumerate(order, start=1) if is_recent(held[i].updated_at, self.at, days)]
         listed = [(x.key, ids) for x, ids in zip(self.lists, desk, strict=True)]
         prefix = renderer.prefix(self.instructions, listed, lines)
-        return Blocks(prefix, renderer.late([_line(held[i]) for i in recalled if i in held], recent, days), order)
+        return Blocks(prefix, renderer.late([_line(m) for m in recalled], recent, days), order)
 
 
 def _line(m: Memory) -> Line:

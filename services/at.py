@@ -7,7 +7,7 @@ from those events, by the layout of that day: the same bytes, whatever was chang
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any, TypeVar
@@ -114,7 +114,7 @@ class At:
         ev = _said(r)
         old = ev.asked_at is None and ev.attempt > 1  # then the taking back of the attempt before comes next
         wanted = dict(ev.settings) | {self._deps.tenant_stream: ev.policy}
-        wanted |= {x.stream: x.version + old for x in ev.lists}
+        wanted |= {x.stream: x.found_at or x.version + old for x in ev.lists}
         streams = self._past.upto(wanted)
         seen = {x.stream: _cut(streams[x.stream], seen_by(ev, x, streams[x.stream].events)) for x in ev.lists}
         keys = {stream: key for stream, one in seen.items() if (key := _key(one.events)) is not None}
@@ -126,11 +126,17 @@ class At:
             settings.persona.instructions,
             [ListThen(key, folded(seen[stream].events)) for stream, key in keys.items()],
         )
-        sent = moment.by_list(ev.prefix)
-        blocks = moment.blocks(sent, ev.late, renderer(ev.renderer))
+        # what is not on the desk was read by the search, for which a list may have moved on meanwhile
+        moved = {x.stream for x in ev.lists if x.found_at is not None}
+        found = replace(moment, lists=[
+            ListThen(key, folded(streams[stream].events)) if stream in moved else x
+            for (stream, key), x in zip(keys.items(), moment.lists, strict=True)
+        ])  # fmt: skip
+        sent, late = moment.by_list(ev.prefix), [one for i in ev.late if (one := found.find(i)) is not None]
+        blocks = moment.blocks(sent, [m for _, m in late], renderer(ev.renderer))
         lists = {key: seen[stream] for stream, key in keys.items()}
         notes = _erased(lists)
-        if len(blocks.order) < len(ev.prefix) or any(moment.find(i) is None for i in ev.late):
+        if len(blocks.order) < len(ev.prefix) or len(late) < len(ev.late):
             notes.append(MISSING)
         elif sent != moment.desk():
             notes.append(OTHER_RULES)
@@ -145,8 +151,8 @@ class At:
             **self._common(ev.persona, ev.users, moment, settings),
             lists=_lists(moment, lists, set(blocks.order)),
             prefix=_prefix(moment, blocks),
-            late=Late(text=blocks.late, recalled=_views(moment, ev.late, on_desk=False)),
-            search=_search(ev, moment),
+            late=Late(text=blocks.late, recalled=_views(found, ev.late, on_desk=False)),
+            search=_search(ev, moment, found),
             exact=not notes,
             notes=notes,
         )
@@ -332,12 +338,13 @@ def _views(moment: Moment, ids: Sequence[UUID], *, on_desk: bool) -> list[Memory
     return [view_of(m, x.state.days, x.key, moment.policy, moment.at, on_desk=on_desk) for x, m in found]
 
 
-def _search(ev: e.ReplySearched, moment: Moment) -> Search:
+def _search(ev: e.ReplySearched, moment: Moment, found: Moment) -> Search:
     """What the search found, with the texts of then."""
+    on_desk = set(ev.prefix)
     shown = [
         MatchView(**c.model_dump(), text=one[1].text)
         for c in ev.candidates
-        if (one := moment.find(c.memory)) is not None
+        if (one := (moment if c.memory in on_desk else found).find(c.memory)) is not None
     ]
     return Search(
         status=ev.search,

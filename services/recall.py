@@ -297,7 +297,7 @@ class Recall:
             }  # fmt: skip
 
         seen_lists = tuple(
-            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen)
+            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen, found_at=x.found_at)
             for x in desk.lists
             if x.version
         )

@@ -59,7 +59,8 @@ def test_t10_what_was_hidden_there_is_not_on_the_desk():
 
 def test_t17_both_blocks_are_printed_from_recorded_ids_whatever_the_rules_would_choose_now():
     seen = moment(saved(1, "a"), saved(2, "b"), desk_limit=0)
-    blocks = seen.blocks(seen.by_list([UUID(int=1), UUID(int=99)]), [UUID(int=2), UUID(int=98)], renderer(1))
+    b = seen.lists[0].state.memories[UUID(int=2)]
+    blocks = seen.blocks(seen.by_list([UUID(int=1), UUID(int=99)]), [b], renderer(1))
     assert blocks.prefix == "You are Mira.\n\n# What you remember\n\n## This server\n1. a"
     assert blocks.late == (
         "# What this message brings to mind\n- b\n\n# Recent\nNew or changed in the last 7 days: 1"

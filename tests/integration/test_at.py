@@ -10,6 +10,7 @@ from psycopg import sql
 
 from remembrancer.domain import events as e
 from remembrancer.domain.errors import InvalidInput, NotFound, RemembrancerError, Unavailable
+from remembrancer.services import candidates
 from remembrancer.services.answers import Position, ReplyAnswer
 from remembrancer.services.answers_moment import MomentAnswer
 from tests.support.world import PERSONA, SERVER, START, USER, World
@@ -138,6 +139,29 @@ def test_what_was_recent_is_told_by_the_moment_of_asking_also_where_the_clock_we
     seen = world.memory.at(turn=sent.turn)
     assert_the_same(seen, sent)
     assert seen.at == world.now
+
+
+def test_a_memory_edited_between_desk_and_search_is_seen_as_the_late_block_had_it(world: World, monkeypatch: Any):
+    cat = world.save("Juno's cat is named Mochi")
+    world.memory.set_policy(rest_after_days=1)
+    world.project()
+    world.talk([1])
+    world.project()
+    find = candidates.find
+
+    def slowly(*asked: Any) -> Any:
+        if not world.get(cat).text.endswith("Bean"):
+            world.memory.edit(cat, text="Juno's cat is named Mochi or Bean")
+            world.project()
+        return find(*asked)
+
+    monkeypatch.setattr(candidates, "find", slowly)
+    world.day(2)
+    sent = world.say("Juno's cat is named Mochi")
+    assert [m.text for m in sent.late.recalled] == ["Juno's cat is named Mochi or Bean"]
+    seen = world.memory.at(turn=sent.turn)
+    assert_the_same(seen, sent)
+    assert learned(seen) == {"Juno's cat is named Mochi"}
 
 
 def test_a_turn_without_memory_or_without_a_working_search_is_seen_as_well(world: World):
