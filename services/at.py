@@ -6,7 +6,7 @@ from those events, by the layout of that day: the same bytes, whatever was chang
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -23,19 +23,26 @@ from remembrancer.domain.identity import (
     persona_stream,
     server_stream,
 )
-from remembrancer.domain.moment import Blocks, ListThen, Moment, asked_at, folded, seen_by
+from remembrancer.domain.moment import ListThen, Moment, asked_at, folded, seen_by
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.prompt import RENDERER, fingerprint, renderer
+from remembrancer.domain.prompt import RENDERER, renderer
 from remembrancer.domain.settings import Person, Persona, Server, Tenant
 from remembrancer.domain.visibility import Place, in_order, lists_in_play
-from remembrancer.services.answers import Late, MatchView, MemoryView, Position, Prefix, Search
-from remembrancer.services.answers_moment import MomentAnswer, MomentList, MomentSettings, NearReply
+from remembrancer.services.answers import Late, Position
+from remembrancer.services.answers_moment import MomentAnswer, MomentSettings
 from remembrancer.services.configure import person_view, persona_view, server_view
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.finder import Finder
-from remembrancer.services.past import NOT_BEGUN, Past, Stream
+from remembrancer.services.moment_views import (
+    erased_notes,
+    lists_view,
+    memory_views,
+    near_view,
+    prefix_view,
+    search_view,
+)
+from remembrancer.services.past import NOT_BEGUN, Past, Stream, said
 from remembrancer.services.store import Fold
-from remembrancer.services.views import in_reading_order, view, view_of
 from remembrancer.services.when import When
 
 S = TypeVar("S")
@@ -100,18 +107,18 @@ class At:
         replies = self._past.replies(turn)
         if not replies:
             raise self._finder.no_such_turn(turn)
-        found = [r for r in replies if attempt is None or _said(r).attempt == attempt]
+        found = [r for r in replies if attempt is None or said(r).attempt == attempt]
         if not found:
-            there = sorted({_said(r).attempt for r in replies})
+            there = sorted({said(r).attempt for r in replies})
             raise NotFound(
                 f"The turn {turn!r} has no attempt {attempt}.", rule="D31",
                 hint=f"It has {', '.join(map(str, there))}.", attempts=there,
             )  # fmt: skip
-        return self._reply(found[-1], "turn", _said(replies[-1]).attempt)
+        return self._reply(found[-1], "turn", said(replies[-1]).attempt)
 
     def _reply(self, r: e.Recorded, what: Any, attempts: int) -> Seen:
         """A reply, from what it recorded and the streams that it names."""
-        ev = _said(r)
+        ev = said(r)
         old = ev.asked_at is None and ev.attempt > 1  # then the taking back of the attempt before comes next
         wanted = dict(ev.settings) | {self._deps.tenant_stream: ev.policy}
         wanted |= {x.stream: x.found_at or x.version + old for x in ev.lists}
@@ -135,7 +142,7 @@ class At:
         sent, late = moment.by_list(ev.prefix), [one for i in ev.late if (one := found.find(i)) is not None]
         blocks = moment.blocks(sent, [m for _, m in late], renderer(ev.renderer))
         lists = {key: seen[stream] for stream, key in keys.items()}
-        notes = _erased(lists)
+        notes = erased_notes(lists)
         if len(blocks.order) < len(ev.prefix) or len(late) < len(ev.late):
             notes.append(MISSING)
         elif sent != moment.desk():
@@ -149,10 +156,10 @@ class At:
             chat=ev.chat,
             position=Position(shard=r.shard, position=r.position),
             **self._common(ev.persona, ev.users, moment, settings),
-            lists=_lists(moment, lists, set(blocks.order)),
-            prefix=_prefix(moment, blocks),
-            late=Late(text=blocks.late, recalled=_views(found, ev.late, on_desk=False)),
-            search=_search(ev, moment, found),
+            lists=lists_view(moment, lists, set(blocks.order)),
+            prefix=prefix_view(moment, blocks),
+            late=Late(text=blocks.late, recalled=memory_views(found, ev.late, on_desk=False)),
+            search=search_view(ev, moment, found),
             exact=not notes,
             notes=notes,
         )
@@ -170,7 +177,7 @@ class At:
             )  # fmt: skip
         ev = r.event
         if isinstance(ev, e.ReplySearched) and ev.turn is not None and when.persona is None and not when.placed:
-            return self._reply(r, "position", max(_said(one).attempt for one in self._past.replies(ev.turn)))
+            return self._reply(r, "position", max(said(one).attempt for one in self._past.replies(ev.turn)))
         persona: str = when.persona or str(getattr(ev, "persona", ""))
         if persona in ("", EVERY_PERSONA):
             raise InvalidInput("Whose memories, at that position?", hint="Name a persona.")
@@ -218,18 +225,18 @@ class At:
         )  # fmt: skip
         blocks = moment.blocks(moment.desk(), (), renderer(RENDERER)) if when.placed else None
         before, after = self._past.nearest(persona, moment_at, when.server, anywhere=not when.placed)
-        notes = _erased(then)
+        notes = erased_notes(then)
         answer = MomentAnswer(
             what="time" if position is None else "position",
             at=moment_at,
             position=position,
             **self._common(persona, when.users, moment, settings),
-            lists=_lists(moment, then, None if blocks is None else set(blocks.order)),
-            prefix=None if blocks is None else _prefix(moment, blocks),
+            lists=lists_view(moment, then, None if blocks is None else set(blocks.order)),
+            prefix=None if blocks is None else prefix_view(moment, blocks),
             exact=not notes,
             notes=notes,
-            before=_near(before),
-            after=_near(after),
+            before=near_view(before),
+            after=near_view(after),
         )
         return Seen(answer, {key: one.events for key, one in then.items()})
 
@@ -280,11 +287,6 @@ class At:
         }
 
 
-def _said(r: e.Recorded) -> e.ReplySearched:
-    assert isinstance(r.event, e.ReplySearched)
-    return r.event
-
-
 def _cut(stream: Stream, known: list[e.Recorded]) -> Stream:
     """What a reply saw of a stream; erasures behind that came later."""
     later = any(isinstance(r.event, e.SubjectErased) for r in stream.events[len(known) :])
@@ -293,74 +295,3 @@ def _cut(stream: Stream, known: list[e.Recorded]) -> Stream:
 
 def _key(events: Sequence[e.Recorded]) -> ListKey | None:
     return next((r.event.key for r in events if isinstance(r.event, e.ListEvent)), None)
-
-
-def _erased(lists: Mapping[ListKey, Stream]) -> list[str]:
-    """A note on each list whose texts cannot be read any more, if there were any."""
-    return [
-        f"The list of {key} was erased since: its texts read [erased]."
-        for key, one in lists.items()
-        if one.erased and folded(one.events).memories
-    ]
-
-
-def _lists(moment: Moment, streams: Mapping[ListKey, Stream], on_desk: Collection[UUID] | None) -> list[MomentList]:
-    """The lists as they were. Without a place, the desk is R12's choice for each list alone, and nothing is hidden."""
-    made = []
-    for x in moment.lists:
-        memories = x.state.memories.values()
-        views = [
-            view(m, x.state, x.key, moment.policy, moment.at)
-            if on_desk is None
-            else view_of(m, x.state.days, x.key, moment.policy, moment.at, on_desk=m.id in on_desk)
-            for m in memories
-        ]
-        made.append(
-            MomentList(
-                **x.key._asdict(),
-                version=streams[x.key].version,
-                erased=streams[x.key].erased,
-                memories=in_reading_order(views),
-                hidden=[] if on_desk is None else sorted(m.id for m in memories if not moment.visible(m)),
-            )
-        )
-    return made
-
-
-def _prefix(moment: Moment, blocks: Blocks) -> Prefix:
-    views = _views(moment, blocks.order, on_desk=True)
-    return Prefix(text=blocks.prefix, fingerprint=fingerprint(blocks.prefix), memories=views)
-
-
-def _views(moment: Moment, ids: Sequence[UUID], *, on_desk: bool) -> list[MemoryView]:
-    """These memories as they were; what is in none of the lists is left out."""
-    found = [one for i in ids if (one := moment.find(i)) is not None]
-    return [view_of(m, x.state.days, x.key, moment.policy, moment.at, on_desk=on_desk) for x, m in found]
-
-
-def _search(ev: e.ReplySearched, moment: Moment, found: Moment) -> Search:
-    """What the search found, with the texts of then."""
-    on_desk = set(ev.prefix)
-    shown = [
-        MatchView(**c.model_dump(), text=one[1].text)
-        for c in ev.candidates
-        if (one := (moment if c.memory in on_desk else found).find(c.memory)) is not None
-    ]
-    return Search(
-        status=ev.search,
-        reason=ev.reason,
-        model=ev.model,
-        threshold=ev.threshold,
-        matches=[m for m in shown if m.matched],
-        candidates=shown,
-    )
-
-
-def _near(r: e.Recorded | None) -> NearReply | None:
-    if r is None:
-        return None
-    ev = _said(r)
-    return NearReply(
-        turn=ev.turn or "", attempt=ev.attempt, at=asked_at(ev, r.recorded_at), chat=ev.chat, server=ev.server,
-        users=ev.users,
-    )  # fmt: skip

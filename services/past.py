@@ -66,7 +66,7 @@ class Past:
     def replies(self, turn: str) -> list[e.Recorded]:
         """The replies of a turn, the newest attempt last; empty if it never was."""
         found = self._replies("replies_of_turn", {"turn": turn}, lambda ev: ev.turn == turn)
-        return sorted(found, key=lambda r: (_reply(r).attempt, r.recorded_at, r.shard, r.position))
+        return sorted(found, key=lambda r: (said(r).attempt, r.recorded_at, r.shard, r.position))
 
     def nearest(
         self, persona: str, moment: datetime, server: str | None, *, anywhere: bool
@@ -94,7 +94,7 @@ class Past:
             return [*ahead, *self._deps.store.decode(rows, conn)] if rows else ahead
 
         found = {(r.shard, r.position): r for r in self._deps.store.database.run(work)}
-        return [r for r in found.values() if r.event.tenant == tenant and wanted(_reply(r))]
+        return [r for r in found.values() if r.event.tenant == tenant and wanted(said(r))]
 
     def _ask(self, query: str, at: Mapping[str, Any]) -> list[e.Recorded]:
         def work(conn: Connection[Any]) -> list[e.Recorded]:
@@ -104,7 +104,8 @@ class Past:
         return self._deps.store.database.run(work)
 
 
-def _reply(r: e.Recorded) -> e.ReplySearched:
+def said(r: e.Recorded) -> e.ReplySearched:
+    """What a reply recorded."""
     assert isinstance(r.event, e.ReplySearched)
     return r.event
 
