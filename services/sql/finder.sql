@@ -33,7 +33,7 @@ ORDER BY h.recorded_at, h.position
 
 -- name: turns_beside
 -- The turns that stand beside an id when turns are sorted, for "did you mean".
-WITH h AS (
+WITH h AS NOT MATERIALIZED (
   SELECT x.turn FROM remembrancer.history x
   WHERE x.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
     AND x.tenant = %(tenant)s AND x.event = 'ReplySearched' AND x.turn IS NOT NULL
