@@ -362,8 +362,11 @@ class ListSeen(BaseModel):
 
     stream: UUID
     version: int
+    """With the old attempt taken back: of a new attempt that has no `asked_at`, it is the version before that."""
     hidden: tuple[UUID, ...] = ()
     seen: tuple[UUID, ...] | None = None
+    found_at: int | None = None
+    """The version at which the search read what is not on the desk, where the list had moved on meanwhile."""
 
 
 class ReplySearched(Event):
@@ -394,6 +397,8 @@ class ReplySearched(Event):
     reason: str | None = None
     memory: bool = True
     """False in a challenge chat: no memory at all is read or written (R17)."""
+    asked_at: datetime | None = None
+    """The moment that the reply took for now, by which memories are recent; what was recorded may be later."""
 
 
 class TurnRegenerated(Event):

@@ -8,15 +8,16 @@ beside the newest message, and changes with every reply.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 from uuid import UUID
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.identity import ListKey
 
 RENDERER = 1
-"""Version of this layout, recorded with every reply: `at` prints the bytes of its day."""
+"""Version of the present layout, recorded with every reply: `at` prints the bytes of its day (see `RENDERERS`)."""
 
 
 class Line(NamedTuple):
@@ -83,3 +84,29 @@ def render_late(recalled: Sequence[Line], recent: Sequence[int], recent_days: in
 def fingerprint(prefix: str) -> str:
     """SHA-256 of the prefix in hexadecimal: two replies with the same one had the same bytes."""
     return hashlib.sha256(prefix.encode("utf-8")).hexdigest()
+
+
+class Renderer(NamedTuple):
+    """One version of the layout: the order of the desk, and both blocks."""
+
+    order: Callable[[Sequence[Sequence[UUID]], Mapping[UUID, Line]], list[UUID]]
+    prefix: Callable[[str, Sequence[tuple[ListKey, Sequence[UUID]]], Mapping[UUID, Line]], str]
+    late: Callable[[Sequence[Line], Sequence[int], int], str]
+
+
+RENDERERS: Mapping[int, Renderer] = {1: Renderer(in_print_order, render_prefix, render_late)}
+"""Every layout that ever was. A new one is added under the next number; an old one stays as it is, byte for byte."""
+
+
+def renderer(version: int) -> Renderer:
+    """The layout of a version that was recorded.
+
+    Raises:
+        Unavailable: a newer version of this program wrote it.
+    """
+    if version not in RENDERERS:
+        raise Unavailable(
+            f"The prompt of this reply has layout {version}, which this version does not know.",
+            hint="Update this installation.",
+        )
+    return RENDERERS[version]

@@ -98,8 +98,10 @@ def _views(conn: Connection[Any], scene: Scene, desk: Desk, best: Sequence[tuple
         }
         rows = conn.execute(_SQL["views"], params, prepare=True, binary=True).fetchall()
         off = _left_out(conn, desk, {row[0] for row in rows})
-        for no, stream, days, *row in rows:
+        for no, stream, version, days, *row in rows:
             x = desk.lists[no - 1]
+            if version > x.version:
+                x.found_at = version
             known = SearchedDays(tuple(days), off.get(stream, {})) if x.ahead is None else x.ahead.days
             m = memory_from_row(row)
             views[m.id] = view_of(m, known, x.key, scene)

@@ -35,17 +35,17 @@ class Configure:
     def persona(self, persona: str) -> PersonaView:
         """A persona's settings; the defaults if nothing was ever set."""
         s = self._deps.store.load(persona_stream(self._deps.tenant, check_key("persona", persona)), PERSONA).state
-        return _persona_view(persona, s)
+        return persona_view(persona, s)
 
     def person(self, user: str) -> PersonView:
         """A person's settings."""
         s = self._deps.store.load(person_stream(self._deps.tenant, check_key("user", user)), PERSON).state
-        return _person_view(user, s)
+        return person_view(user, s)
 
     def server(self, server: str) -> ServerView:
         """A server's settings."""
         s = self._deps.store.load(server_stream(self._deps.tenant, check_key("server", server)), SERVER).state
-        return _server_view(server, s)
+        return server_view(server, s)
 
     def policy(self) -> Policy:
         """The effective policy (SPEC 6)."""
@@ -63,7 +63,7 @@ class Configure:
 
         stream = persona_stream(self._deps.tenant, persona)
         answer = self._set(
-            stream, PERSONA, subject, "set_persona", changes, event, lambda s: _persona_view(persona, s), request_id
+            stream, PERSONA, subject, "set_persona", changes, event, lambda s: persona_view(persona, s), request_id
         )
         return PersonaView.model_validate_json(answer)
 
@@ -76,7 +76,7 @@ class Configure:
 
         stream = person_stream(self._deps.tenant, user)
         answer = self._set(
-            stream, PERSON, subject, "set_person", changes, event, lambda s: _person_view(user, s), request_id
+            stream, PERSON, subject, "set_person", changes, event, lambda s: person_view(user, s), request_id
         )
         return PersonView.model_validate_json(answer)
 
@@ -93,7 +93,7 @@ class Configure:
 
         stream = server_stream(self._deps.tenant, server)
         answer = self._set(
-            stream, SERVER, subject, "set_server", changes, event, lambda s: _server_view(server, s), request_id
+            stream, SERVER, subject, "set_server", changes, event, lambda s: server_view(server, s), request_id
         )
         return ServerView.model_validate_json(answer)
 
@@ -169,15 +169,18 @@ class _AsItIs(Exception):
         self.answer = answer
 
 
-def _persona_view(persona: str, s: Persona) -> PersonaView:
+def persona_view(persona: str, s: Persona) -> PersonaView:
+    """A persona's settings as an answer."""
     return PersonaView(persona=persona, name=s.name or persona, instructions=s.instructions, learns=s.learns)
 
 
-def _person_view(user: str, s: Person) -> PersonView:
+def person_view(user: str, s: Person) -> PersonView:
+    """A person's settings as an answer."""
     return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning)
 
 
-def _server_view(server: str, s: Server) -> ServerView:
+def server_view(server: str, s: Server) -> ServerView:
+    """A server's settings as an answer."""
     return ServerView(
         server=server, notices=s.notices, blocklist=s.blocklist, personal_memories=s.personal_memories,
         private=s.private, not_learning=s.not_learning,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -54,7 +53,8 @@ class Deps:
     settings: Settings
     embedder: Embedder | None
     _policy_lock: threading.Lock = field(default_factory=threading.Lock)
-    _recorded: Policy | None = None
+    _recorded: tuple[Policy, int] | None = None
+    """The policy that this process last found in force, and the version that says it."""
 
     @property
     def tenant(self) -> str:
@@ -71,21 +71,20 @@ class Deps:
         return self.clock()
 
     def policy(self, tenant: Loaded[Tenant]) -> tuple[Policy, int]:
-        """The effective policy and its version. A change is recorded once by each process that brings it (SPEC 6)."""
+        """The effective policy and the version of the tenant's stream that says it. A change is recorded once by each
+        process that brings it (SPEC 6)."""
         effective = self.effective(dict(tenant.state.own))
         if effective == tenant.state.policy:
-            self._recorded = effective
-            return effective, tenant.version
+            self._recorded = (effective, tenant.version)
+            return self._recorded
         with self._policy_lock:
-            if self._recorded != effective:
+            if self._recorded is None or self._recorded[0] != effective:
                 try:
-                    self._record(tenant, effective)
+                    self._recorded = self._record(tenant, effective)
                 except Unavailable as unavailable:  # a standby, say: reading goes on
                     log.warning("The policy of this process is not recorded: %s", unavailable)
                     return effective, tenant.version
-                self._recorded = effective
-                return effective, tenant.version + 1
-        return effective, tenant.version
+            return self._recorded
 
     def effective(self, own: dict[str, Any]) -> Policy:
         """The policy in force with these settings of the tenant's own. Without an embedding model decay is off (T11).
@@ -96,22 +95,29 @@ class Deps:
         policy = self.settings.policy(own)
         return policy if self.embedder is not None else policy.model_copy(update={"decay_enabled": False})
 
-    def _record(self, tenant: Loaded[Tenant], policy: Policy) -> None:
-        """Append `PolicyChanged`; somebody else's at the same moment is as good."""
+    def _record(self, tenant: Loaded[Tenant], policy: Policy) -> tuple[Policy, int]:
+        """Append `PolicyChanged`, behind whatever others record at the same moment."""
         shard = self.tenant_stream.bytes[0]
-        event = e.PolicyChanged(
-            id=make_id(shard),
-            tenant=self.tenant,
-            actor="system",
-            policy=policy.model_dump(mode="json"),
-            own=dict(tenant.state.own),
-        )
-        with suppress(VersionConflict):
-            self.store.append(
-                [Batch(self.tenant_stream, [event], expected=tenant.version)],
-                request=Request(self.tenant, shard, verb="set_policy"),
-                now=self.now(),
+        while policy != tenant.state.policy:
+            event = e.PolicyChanged(
+                id=make_id(shard),
+                tenant=self.tenant,
+                actor="system",
+                policy=policy.model_dump(mode="json"),
+                own=dict(tenant.state.own),
             )
+            try:
+                self.store.append(
+                    [Batch(self.tenant_stream, [event], expected=tenant.version)],
+                    request=Request(self.tenant, shard, verb="set_policy"),
+                    now=self.now(),
+                )
+            except VersionConflict:
+                tenant = self.store.load(self.tenant_stream, TENANT)
+                policy = self.effective(dict(tenant.state.own))
+            else:
+                return policy, tenant.version + 1
+        return policy, tenant.version
 
     def threshold(self, policy: Policy) -> float | None:
         """The lowest score of a reasonable match with the model in use; None without a model (D5)."""

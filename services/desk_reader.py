@@ -79,6 +79,8 @@ class ListNow:
     """Unpinned memories: an empty list is not searched. Known after the search, like `hidden` and `seen`."""
     hidden: tuple[UUID, ...] = ()
     seen: tuple[UUID, ...] | None = None
+    found_at: int | None = None
+    """The version at which the search read what is not on the desk, where that is a later one."""
 
     @property
     def out(self) -> LeftOut:

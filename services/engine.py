@@ -42,7 +42,9 @@ from remembrancer.services.vectors import Vectors, kept_dimensions
 from remembrancer.services.waiting import Waiting
 
 if TYPE_CHECKING:
+    from remembrancer.services.at import At
     from remembrancer.services.calibrate import Calibrator
+    from remembrancer.services.diff import Diff
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
     from remembrancer.services.transfer import Transfer
@@ -162,6 +164,20 @@ class Engine:
         from remembrancer.services.doctor import Doctor
 
         return Doctor(self)
+
+    @cached_property
+    def at(self) -> At:
+        """Looks at past moments."""
+        from remembrancer.services.at import At
+
+        return At(self.deps, self.finder)
+
+    @cached_property
+    def diff(self) -> Diff:
+        """Compares two of them."""
+        from remembrancer.services.diff import Diff
+
+        return Diff(self.at)
 
     @cached_property
     def erasure(self) -> Erase:

@@ -127,10 +127,19 @@ class Finder:
         """Has anything ever happened in this turn (D31)?"""
         return bool(self.replies(turn) or self.events_of_turn(turn))
 
-    @staticmethod
-    def no_such_turn(turn: str) -> NotFound:
-        """The error that says so (D31)."""
-        return NotFound(f"There is no turn {turn!r}.", rule="D31", hint="`history --persona` shows the turns.")
+    def no_such_turn(self, turn: str) -> NotFound:
+        """The error that names turns with a similar id (D31)."""
+
+        def work(conn: Connection[Any]) -> set[str]:
+            ahead = unread(conn, self._deps.store, "history", kinds=[e.ReplySearched])
+            rows = conn.execute(_SQL["turns_beside"], {"tenant": self._deps.tenant, "turn": turn}).fetchall()
+            return {row[0] for row in rows} | {
+                r.event.turn for r in ahead if r.event.tenant == self._deps.tenant and r.event.turn is not None
+            }
+
+        near = difflib.get_close_matches(turn, sorted(self._deps.store.database.run(work)), n=3, cutoff=0.7)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`history --persona` shows the turns."
+        return NotFound(f"There is no turn {turn!r}.", rule="D31", hint=hint, near=near)
 
     def _saved_ahead(self, conn: Connection[Any], projection: str, shard: int | None = None) -> list[e.MemorySaved]:
         """Saves that a projection has not read yet."""

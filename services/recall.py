@@ -173,6 +173,7 @@ class Recall:
 
         # 4. matches, recalled, day tick
         turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
+        _count_taken_back(desk, taken)
         batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory)
         batches = _behind(taken, batches)
 
@@ -296,7 +297,7 @@ class Recall:
             }  # fmt: skip
 
         seen_lists = tuple(
-            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen)
+            e.ListSeen(stream=x.stream, version=x.version, hidden=x.hidden, seen=x.seen, found_at=x.found_at)
             for x in desk.lists
             if x.version
         )
@@ -307,6 +308,7 @@ class Recall:
             prefix=tuple(i for ids in desk.order for i in ids), late=tuple(recalled),
             candidates=tuple(found.candidates), model=scene.model if found.status == "ok" else None,
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
+            asked_at=scene.now,
         )  # fmt: skip
         events: list[e.Event] = [record]
         if attempt > 1:
@@ -359,6 +361,13 @@ class Recall:
                 candidates=shown,
             ),
         )
+
+
+def _count_taken_back(desk: Desk, taken: Sequence[Taken]) -> None:
+    """The versions that this reply sees are those after the old attempt was taken back: `at` reads up to there."""
+    events = {t.home.stream: len(t.events) for t in taken}
+    for x in desk.lists:
+        x.version += events.get(x.stream, 0)
 
 
 def _behind(taken: Sequence[Taken], batches: Sequence[Batch]) -> list[Batch]:

@@ -39,12 +39,14 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
+from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
 from remembrancer.services.answers_what_if import WhatIfAnswer
 from remembrancer.services.answers_why import WhyAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
 from remembrancer.services.remember import names
+from remembrancer.services.when import checked_when
 
 Progress = Callable[[int, int | None], None]
 """Called with what is done and, where it is known, what there is to do."""
@@ -401,6 +403,59 @@ class Remembrancer:
     def find(self, q: str, *, limit: int = 10) -> Sequence[ArchiveHit]:
         """Texts that are or ever were memories, of all personas of the tenant, nearest first (for operators)."""
         return self._engine.reading.find(q, limit=limit)
+
+    def at(
+        self,
+        *,
+        turn: str | None = None,
+        attempt: int | None = None,
+        time: datetime | date | str | None = None,
+        position: Position | str | None = None,
+        persona: str | None = None,
+        users: Sequence[str] = (),
+        server: str | None = None,
+        channel: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> MomentAnswer:
+        """A past moment: lists, desk and prompt as they were, under the policy and settings of then (U1).
+
+        From the events alone: whatever was edited, deleted, undone, cleared, restored, rebuilt or set since.
+
+        Args:
+            turn: the reply of this turn; attempt: which one, left out the last. `prefix` and `late` are what was sent,
+                byte for byte.
+            time: an aware moment, a date (its beginning, UTC), or ISO text (UTC where it names no zone).
+            position: a `Position`, or ``"shard:position"``: the reply recorded there, or the moment after that event.
+            persona: whose lists: of a time, and of a position where its event does not say.
+            users, server, channel, tags: of a time or position, who takes part and where: then only the lists in play
+                there, and `prefix` is what a reply would have had. Left out: all lists of the persona, no prompt.
+
+        Returns:
+            `exact` is False, and `notes` say why, where somebody was erased since: those texts read ``[erased]``, so
+            that neither bytes nor fingerprint can be those of then (D24).
+
+        Raises:
+            NotFound: a turn, attempt, position or persona that never was, or is another tenant's (D31, C23);
+            InvalidInput: none or several of turn, time and position; a time to come; a persona missing.
+        """
+        given = {"turn": turn, "attempt": attempt, "time": time, "position": position, "persona": persona,
+                 "users": users, "server": server, "channel": channel, "tags": tags}  # fmt: skip
+        return self._engine.at.at(checked_when(given))
+
+    def diff(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> DiffAnswer:
+        """What differs from one past moment to another: memories, settings, policy, prompt (U1).
+
+        Args:
+            a, b: fields of `at`, as in ``{"turn": "t1", "attempt": 1}`` or ``{"time": "2026-05-03"}``. A time without
+                persona and place is looked at where the other moment was.
+
+        Returns:
+            `added`, `removed` and `changed` memories, each with what happened to it last in between.
+
+        Raises:
+            NotFound, InvalidInput: as for `at`.
+        """
+        return self._engine.diff.diff(checked_when(a), checked_when(b))
 
     # -- settings --------------------------------------------------------------------------------------------------
 

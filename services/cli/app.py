@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from remembrancer.services.cli import (
+    at,
     configure,
     demo,
     erase,
@@ -43,5 +44,5 @@ def _version(asked: bool) -> None:
 
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
-for part in (demo, memories, replies, undo, lookback, why, what_if, transfer, operate, erase, configure):
+for part in (demo, memories, replies, undo, lookback, why, at, what_if, transfer, operate, erase, configure):
     part.register(app)

@@ -50,7 +50,7 @@ FROM members m
 
 -- name: views
 -- The best candidates, with what their views need.
-SELECT p.no, p.list, l.days, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
+SELECT p.no, p.list, l.version, l.days, m.id, m.text, m.created_at, m.updated_at, m.until, m.tags, m.channels, m.actor, m.turn, m.source,
        m.pinned, u.frozen, m.protected, u.base_day, u.base_days, u.base_matched_at, u.uses
 FROM unnest(%(nos)s::int8[], %(shards)s::int2[], %(lists)s::uuid[], %(ids)s::uuid[]) AS p (no, shard, list, id)
 JOIN remembrancer.list l

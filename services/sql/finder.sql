@@ -31,6 +31,17 @@ WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND h.tenant = %(tenant)s AND h.turn = %(turn)s AND h.event = 'ReplySearched'
 ORDER BY h.recorded_at, h.position
 
+-- name: turns_beside
+-- The turns that stand beside an id when turns are sorted, for "did you mean".
+WITH h AS NOT MATERIALIZED (
+  SELECT x.turn FROM remembrancer.history x
+  WHERE x.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'history' AND g.live)
+    AND x.tenant = %(tenant)s AND x.event = 'ReplySearched' AND x.turn IS NOT NULL
+)
+(SELECT turn FROM h WHERE turn >= %(turn)s ORDER BY turn LIMIT 20)
+UNION
+(SELECT turn FROM h WHERE turn < %(turn)s ORDER BY turn DESC LIMIT 20)
+
 -- name: events_of_turn
 -- The events of a turn that history knows.
 SELECT e.shard, e.position, e.stream, e.version, e.type, e.state, e.recorded_at
