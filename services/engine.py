@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from remembrancer.services.calibrate import Calibrator
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
+    from remembrancer.services.rebuild import Rebuild
     from remembrancer.services.transfer import Transfer
 
 log = logging.getLogger("remembrancer")
@@ -160,6 +161,13 @@ class Engine:
         from remembrancer.services.erase import Erase
 
         return Erase(self.deps)
+
+    @cached_property
+    def rebuilding(self) -> Rebuild:
+        """Makes the read model anew."""
+        from remembrancer.services.rebuild import Rebuild
+
+        return Rebuild(self.deps, self.runner, StoreSource(self.store))
 
     def _take_up_again(self) -> None:
         """Go on with streams that a newer version wrote to, if this is that version."""

@@ -1,5 +1,9 @@
 -- Erasing a person (D24). All but the last two run in one transaction, under the lock of the person's shard.
 
+-- name: build_anew
+-- A rebuild pours this shard again: its tables are not attached yet, so that the statements below do not reach them.
+SELECT remembrancer.build_anew_v1(%(shard)s::int2)
+
 -- name: checkpoints
 -- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
 SELECT c.position FROM remembrancer.checkpoint c WHERE c.shard = %(shard)s ORDER BY c.projection, c.generation FOR UPDATE
