@@ -92,6 +92,7 @@ class _Examination:
                 ("migrations", self._migrations),
                 ("clock", self._clock),
                 ("projections", self._projections),
+                ("read model", self._read_model),
                 ("parked streams", self._parked),
                 ("workers", self._workers),
                 ("vectors", self._vectors),
@@ -183,6 +184,30 @@ class _Examination:
             hint="Replies are right all the same. Keep a process running that projects, and see its log."
             if late
             else None,
+        )
+
+    def _read_model(self) -> Iterator[Check]:
+        """Was it built by this code? No number of the policy asks for a rebuild: what follows from it is derived at
+        every read, and what was decided by it is in the events (U3)."""
+        status = self._engine.rebuilding.status()
+        live = [g for g in status.generations if g.live and g.current is not None]
+        older = [g for g in live if g.current is not None and g.version < g.current]
+        newer = [g for g in live if g.current is not None and g.version > g.current]
+        detail = "; ".join(
+            f"{g.projection} was built by version {g.version}, this is version {g.current}" for g in older
+        )
+        hint = f"Run `remembrancer rebuild {' '.join(g.projection for g in older)}`: replies go on meanwhile."
+        if newer:
+            detail = "; ".join(f"{g.projection} was built by version {g.version}, this is {g.current}" for g in newer)
+            hint = "Update this installation: a newer version has rebuilt it."
+        elif status.state != "none":
+            more = f"a rebuild of {', '.join(status.projections)} is {status.state}"
+            detail = f"{detail}; {more}" if detail else more
+        yield Check(
+            name="read model",
+            ok=not older and not newer,
+            detail=detail or "built by the present code",
+            hint=hint if older or newer else None,
         )
 
     def _parked(self) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from psycopg import Connection, errors
+from psycopg import Connection, errors, sql
 
 from remembrancer.domain.errors import NotFound
 from remembrancer.domain.events import SubjectErased
@@ -172,6 +172,9 @@ class Erase:
 
         def work(conn: Connection[Any]) -> None:
             conn.execute(_SQL["compact"])
+            for (name,) in conn.execute(_SQL["standing_alone"]).fetchall():
+                with suppress(errors.UndefinedTable):  # given up meanwhile
+                    conn.execute(sql.SQL(_SQL["compact_one"]).format(table=sql.Identifier("remembrancer", name)))
             with suppress(errors.InsufficientPrivilege):
                 conn.execute(_SQL["checkpoint"])
 

@@ -319,8 +319,7 @@ class Rebuild:
     # -- 6. switch -----------------------------------------------------------------------------------------------------
 
     def _switch(self, work: _Work) -> None:
-        """In one row of each projection. Meanwhile the live ones stand still, while the new one comes level with them, and
-        replies go on."""
+        """In one row of each projection. The live ones stand still until the new ones are level; replies go on."""
 
         def work_(conn: Connection[Any]) -> bool:
             with conn.transaction():
