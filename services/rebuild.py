@@ -229,7 +229,7 @@ class Rebuild:
 
         while not self._ask("all_poured", work.at)[0][0]:
             self._under_way_or_over(work, "building")
-            if not self._store.database.run(lambda conn: self._pour_one(conn, work, events)):
+            if not self._run(lambda conn: self._pour_one(conn, work, events)):
                 time.sleep(PAUSE_SECONDS)  # the last ones are being poured by somebody else, who may be killed
             done, in_all, *_ = self._ask("progress", work.at)[0]
             here = 0
@@ -268,7 +268,7 @@ class Rebuild:
                 return
             tables = self._ask("tables", work.at)
             told("indexes", sum(attached for *_, attached in tables), len(tables))
-            if not self._store.database.run(lambda conn: self._attach_one(conn, work)):
+            if not self._run(lambda conn: self._attach_one(conn, work)):
                 time.sleep(PAUSE_SECONDS)
                 self._pour(work, told) if self._state(work) == "building" else None
 
@@ -321,7 +321,7 @@ class Rebuild:
     def _switch(self, work: _Work) -> None:
         """In one row of each projection. The live ones stand still until the new ones are level; replies go on."""
 
-        def work_(conn: Connection[Any]) -> bool:
+        def switch(conn: Connection[Any]) -> bool:
             with conn.transaction():
                 conn.execute(_RUNNER["limit_transaction"], {"milliseconds": str(round(STANDSTILL_SECONDS * 1000))})
                 conn.execute(_SQL["lock_live"], work.at)
@@ -335,7 +335,7 @@ class Rebuild:
                 conn.execute(_SQL["put_up"], work.at)
                 return True
 
-        while not self._store.database.run(work_):
+        while not self._run(switch):
             self._under_way_or_over(work, "catching up")
             self._catch_up(work)
 
@@ -374,6 +374,14 @@ class Rebuild:
         return True
 
     # -- the database --------------------------------------------------------------------------------------------------
+
+    def _run(self, step: Callable[[Connection[Any]], bool]) -> bool:
+        """One step; False also where this process stood still for so long in it that the database has ended it."""
+        try:
+            return self._store.database.run(step)
+        except errors.IdleInTransactionSessionTimeout:
+            log.warning("A step of the rebuild was lost, since this process stood still in it; it goes on.")
+            return False
 
     def _under_way(self) -> tuple[Any, ...] | None:
         found = self._ask("under_way")

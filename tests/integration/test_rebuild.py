@@ -457,7 +457,7 @@ def live_generations(world: World) -> set[int]:
 def test_d24_an_erasure_during_a_rebuild_leaves_no_text_in_the_new_generation(
     lived: World, step: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """In the middle; when all is poured and stands alone; when it is attached; and when the old tables are still there."""
+    """In the middle; when all is poured and stands alone; when it is attached; when the old tables are there."""
     secret = lived.save(f"{MARK} is what Juno fears", scope="personal")
     lived.memory.edit(secret, text=f"{MARK} is what Juno fears most")
     lived.memory.save(None, scope="global", subject=USER, text=f"{MARK} of everyone")
