@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+import orjson
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
@@ -54,8 +55,9 @@ class _Texts:
                     after = last
                 if said := after or before:
                     self.last[memory] = said
+            more = Jsonb(dict(data), orjson.dumps)
             yield (generation, r.shard, r.position, n, ev.tenant, persona or "", scope, subject, r.stream, memory,
-                   ev.turn, ev.actor, kind, r.recorded_at, sentence, before, after, Jsonb(dict(data)))  # fmt: skip
+                   ev.turn, ev.actor, kind, r.recorded_at, sentence, before, after, more)  # fmt: skip
         if kind == "TurnRolledBack":
             for line in lines:
                 self.was.pop((line.memory, ev.turn), None)  # type: ignore[arg-type]

@@ -174,7 +174,8 @@ class Erase:
             conn.execute(_SQL["compact"])
             for (name,) in conn.execute(_SQL["standing_alone"]).fetchall():
                 with suppress(errors.UndefinedTable):  # given up meanwhile
-                    conn.execute(sql.SQL(_SQL["compact_one"]).format(table=sql.Identifier("remembrancer", name)))
+                    one = sql.SQL(_SQL["compact_one"]).format(table=sql.Identifier("remembrancer", name))
+                    conn.execute(one)
             with suppress(errors.InsufficientPrivilege):
                 conn.execute(_SQL["checkpoint"])
 

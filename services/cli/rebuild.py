@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,8 @@ STEPS = {
     "catching up": "Catching up",
     "comparing": "Comparing shards",
 }
+GARBAGE = 100_000
+"""New objects between two looks for cycles: folding makes many objects and no cycle, and looks cost a sixth."""
 
 
 def rebuild(
@@ -46,6 +49,7 @@ def rebuild(
 
     if sum((status, cancel, drop_old)) > 1 or ((status or cancel or drop_old) and (projections or yes or keep_old)):
         raise InvalidInput("--status, --cancel and --drop-old stand alone.")
+    gc.set_threshold(GARBAGE)
     with here.open() as memory:
         if status:
             found = memory.rebuild_status()
