@@ -101,7 +101,7 @@ class Rebuild:
             self._attach(work, told)
             self._catch_up(work, told)
             self._adopt(work)
-            self._under_way_or_over(work, "catching up")
+            self._not_over(work)
             comparing = Comparing(self._store, work.generation, work.projections)
             found = comparing.compare(lambda: self._come_level(work), lambda n, m: told("comparing", n, m))
             if found.differs and not (yes(found) if callable(yes) else yes):
@@ -228,7 +228,7 @@ class Rebuild:
             told("events", min(done + here, in_all), in_all)
 
         while not self._ask("all_poured", work.at)[0][0]:
-            self._under_way_or_over(work, "building")
+            self._not_over(work)
             if not self._run(lambda conn: self._pour_one(conn, work, events)):
                 time.sleep(PAUSE_SECONDS)  # the last ones are being poured by somebody else, who may be killed
             done, in_all, *_ = self._ask("progress", work.at)[0]
@@ -263,11 +263,11 @@ class Rebuild:
     def _attach(self, work: _Work, told: Progress) -> None:
         """All tables, together with whoever else is at it. Shards that an erasure has emptied are poured again."""
         while True:
-            if self._write("all_built", work.at) or self._state(work) != "building":
-                self._under_way_or_over(work, "catching up")
-                return
             tables = self._ask("tables", work.at)
             told("indexes", sum(attached for *_, attached in tables), len(tables))
+            if self._write("all_built", work.at) or self._state(work) != "building":
+                self._not_over(work)
+                return
             if not self._run(lambda conn: self._attach_one(conn, work)):
                 time.sleep(PAUSE_SECONDS)
                 self._pour(work, told) if self._state(work) == "building" else None
@@ -290,7 +290,7 @@ class Rebuild:
         done, behind = 0, self._behind(work)
         in_all = behind
         while behind > NEARLY:
-            self._under_way_or_over(work, "catching up")
+            self._not_over(work)
             read = sum(self._runner.run_batch(p, generation=work.generation) for p in work.projections)
             done, behind = done + read, self._behind(work)
             if told is not None:
@@ -336,7 +336,7 @@ class Rebuild:
                 return True
 
         while not self._run(switch):
-            self._under_way_or_over(work, "catching up")
+            self._not_over(work)
             self._catch_up(work)
 
     # -- 7. drop -------------------------------------------------------------------------------------------------------
@@ -391,14 +391,14 @@ class Rebuild:
         found = self._ask("state", work.at)
         return found[0][0] if found else "cancelled"
 
-    def _under_way_or_over(self, work: _Work, wanted: str) -> None:
-        """Go on if the rebuild is in this state, or past it.
+    def _not_over(self, work: _Work) -> None:
+        """Go on, unless another process has ended it.
 
         Raises:
-            _Over: it is neither.
+            _Over: it was switched or cancelled.
         """
         state = self._state(work)
-        if state != wanted and state in ("switched", "cancelled"):
+        if state in ("switched", "cancelled"):
             raise _Over(state)
 
     def _ask(self, query: str, params: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:

@@ -22,7 +22,7 @@ STEPS = {
     "events": "Folding events",
     "indexes": "Making indexes",
     "catching up": "Catching up",
-    "comparing": "Comparing shards",
+    "comparing": "Comparing",
 }
 GARBAGE = 100_000
 """New objects between two looks for cycles: folding makes many objects and no cycle, and looks cost a sixth."""
@@ -31,7 +31,7 @@ GARBAGE = 100_000
 def rebuild(
     here: Session,
     projections: Annotated[
-        list[str] | None, typer.Argument(metavar="[PROJECTION]...", help="memory, archive, history; left out, all.")
+        list[str] | None, typer.Argument(metavar="PROJECTION", help="memory, archive, history; left out, all.")
     ] = None,
     yes: Annotated[bool, option("--yes", "-y", help="Switch without being asked where rows differ.")] = False,
     keep_old: Annotated[bool, option("--keep-old", help="Leave the old tables for now.")] = False,

@@ -28,11 +28,12 @@ WHERE s.generation = %(generation)s
 SELECT NOT EXISTS (SELECT FROM remembrancer.rebuild_shard s WHERE s.generation = %(generation)s AND NOT s.done)
 
 -- name: claim_table
--- A table to attach; the largest take longest, and come first by their names' order of size.
+-- A table to attach. By name, which begins with those that have the costliest indexes: their sizes cannot be asked for
+-- without waiting for whoever attaches one.
 SELECT t.name FROM remembrancer.rebuild_table t
 JOIN remembrancer.rebuild b ON b.generation = t.generation AND b.state = 'building'
 WHERE t.generation = %(generation)s AND NOT t.attached
-ORDER BY pg_relation_size(to_regclass(format('remembrancer.%%I', t.name || '_' || t.generation))) DESC, t.name LIMIT 1
+ORDER BY t.name LIMIT 1
 FOR UPDATE OF t SKIP LOCKED
 
 -- name: attach
