@@ -22,6 +22,7 @@ from remembrancer.domain.errors import RemembrancerError
 from remembrancer.projections.queries import load_queries
 from remembrancer.projections.runner import Parked
 from remembrancer.services.answers import Check, DoctorReport
+from remembrancer.services.built_by import read_model
 from remembrancer.services.embedders import EmbedderFailed
 from remembrancer.services.store import sql
 from remembrancer.services.store.migrate import migrations
@@ -187,28 +188,7 @@ class _Examination:
         )
 
     def _read_model(self) -> Iterator[Check]:
-        """Was it built by this code? No number of the policy asks for a rebuild: what follows from it is derived at
-        every read, and what was decided by it is in the events (U3)."""
-        status = self._engine.rebuilding.status()
-        live = [g for g in status.generations if g.live and g.current is not None]
-        older = [g for g in live if g.current is not None and g.version < g.current]
-        newer = [g for g in live if g.current is not None and g.version > g.current]
-        detail = "; ".join(
-            f"{g.projection} was built by version {g.version}, this is version {g.current}" for g in older
-        )
-        hint = f"Run `remembrancer rebuild {' '.join(g.projection for g in older)}`: replies go on meanwhile."
-        if newer:
-            detail = "; ".join(f"{g.projection} was built by version {g.version}, this is {g.current}" for g in newer)
-            hint = "Update this installation: a newer version has rebuilt it."
-        elif status.state != "none":
-            more = f"a rebuild of {', '.join(status.projections)} is {status.state}"
-            detail = f"{detail}; {more}" if detail else more
-        yield Check(
-            name="read model",
-            ok=not older and not newer,
-            detail=detail or "built by the present code",
-            hint=hint if older or newer else None,
-        )
+        yield read_model(self._engine.rebuilding.status())
 
     def _parked(self) -> Iterator[Check]:
         parked = self._engine.runner.parked()

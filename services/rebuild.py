@@ -27,6 +27,7 @@ from remembrancer.projections.runner import EventSource, Runner, is_outage, wher
 from remembrancer.services.answers_rebuild import Comparison, GenerationView, RebuildAnswer, RebuildStatus
 from remembrancer.services.comparison import Comparing
 from remembrancer.services.deps import Deps
+from remembrancer.services.retired import READERS_SECONDS, Retired
 
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "rebuild")
@@ -39,8 +40,6 @@ NEARLY = 500
 """Events: a generation that is only so far behind can catch up while the live one waits for it."""
 FAR = 10_000
 """Events: a live generation that is so far behind is not worth waiting for."""
-READERS_SECONDS = 5.0
-"""How long the old tables are kept at hand for whoever began to read before the switch."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the step (``events``, ``indexes``, ``catching up``, ``comparing``), what is done of it, and all of it."""
@@ -79,6 +78,7 @@ class Rebuild:
         self._runner = runner
         self._source = source
         self._projections = {p.name: p for p in runner.projections}
+        self._retired = Retired(deps.store, runner.projections)
 
     # -- the verbs -----------------------------------------------------------------------------------------------------
 
@@ -104,19 +104,21 @@ class Rebuild:
             self._not_over(work)
             comparing = Comparing(self._store, work.generation, work.projections)
             found = comparing.compare(lambda: self._come_level(work), lambda n, m: told("comparing", n, m))
+            self._not_over(work)
             if found.differs and not (yes(found) if callable(yes) else yes):
                 status = "waiting"
             else:
                 self._catch_up(work, told)
                 self._switch(work)
         except _Over as over:
+            found = None  # with tables that may have gone meanwhile
             if over.state == "cancelled":
                 raise Refused(
                     "The rebuild was cancelled meanwhile.",
                     hint="The read model is as it was; `remembrancer rebuild` begins anew.",
                 ) from None
         events = self._ask("progress", work.at)[0][0]
-        dropped, kept = ([], []) if status == "waiting" or keep_old else self._drop_retired(READERS_SECONDS)
+        dropped, kept = ([], []) if status == "waiting" or keep_old else self._retired.drop(READERS_SECONDS)
         return RebuildAnswer(
             status=status, generation=work.generation, projections=work.names, events=events,
             seconds=round(time.monotonic() - began, 3), comparison=found, dropped=dropped, kept=kept,
@@ -146,14 +148,14 @@ class Rebuild:
         under_way = self._under_way()
         if under_way is None or not self._write("cancel", {"generation": under_way[0]}):
             return RebuildAnswer(status="nothing")
-        dropped, kept = self._drop_retired(0.0)
+        dropped, kept = self._retired.drop(0.0)
         return RebuildAnswer(
             status="cancelled", generation=under_way[0], projections=under_way[1], dropped=dropped, kept=kept
         )
 
     def drop_old(self) -> RebuildAnswer:
         """Drop the tables of generations that were switched off or cancelled."""
-        dropped, kept = self._drop_retired(READERS_SECONDS)
+        dropped, kept = self._retired.drop(READERS_SECONDS)
         return RebuildAnswer(status="dropped" if dropped or kept else "nothing", dropped=dropped, kept=kept)
 
     # -- 1. begin, or go on --------------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class Rebuild:
                 if (work := self._joined(under_way, wanted)) is not None:
                     return work
                 continue
-            self._drop_retired(0.0)
+            self._retired.drop(0.0)
             projections = [p for p in self._runner.projections if wanted is None or p.name in wanted]
             owned = [(table, p.name) for p in projections for table in p.tables]
             asked = {
@@ -278,6 +280,7 @@ class Rebuild:
             if row is None:
                 return False
             at = work.at | {"name": row[0]}
+            conn.execute(_SQL["roomy"])
             conn.execute(_SQL["attach"], at)
             conn.execute(_SQL["attached"], at)
             conn.execute(_SQL["alive"], at)
@@ -338,40 +341,6 @@ class Rebuild:
         while not self._run(switch):
             self._not_over(work)
             self._catch_up(work)
-
-    # -- 7. drop -------------------------------------------------------------------------------------------------------
-
-    def _drop_retired(self, patience: float) -> tuple[list[str], list[str]]:
-        """Drop what is neither live nor being built, unless somebody still reads it after `patience` seconds. Returns
-        what was dropped and what was kept."""
-        retired = [row for row in self._ask("retired") if row[0] in self._projections]
-        end = time.monotonic() + patience
-        while retired and (busy := self._ask("readers_of_old")[0][0]) and time.monotonic() < end:
-            time.sleep(PAUSE_SECONDS)
-        if retired and busy:
-            return [], [f"{name} {generation}" for name, generation in retired]
-        dropped: list[str] = []
-        kept: list[str] = []
-        for name, generation in retired:
-            done = self._drop(name, generation)
-            (dropped if done else kept).append(f"{name} {generation}")
-        return dropped, kept
-
-    def _drop(self, name: str, generation: int) -> bool:
-        at = {"projection": name, "generation": generation}
-        self._ask("retire", at)
-        tables = {*self._projections[name].tables, *(row[0] for row in self._ask("tables_of", at))}
-        for table in sorted(tables):
-            for _ in range(10):
-                try:
-                    self._ask("drop_table", at | {"name": table})
-                    break
-                except errors.LockNotAvailable:
-                    time.sleep(PAUSE_SECONDS)
-            else:
-                return False
-        self._ask("forget", at)
-        return True
 
     # -- the database --------------------------------------------------------------------------------------------------
 

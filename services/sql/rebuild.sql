@@ -36,8 +36,12 @@ WHERE t.generation = %(generation)s AND NOT t.attached
 ORDER BY t.name LIMIT 1
 FOR UPDATE OF t SKIP LOCKED
 
+-- name: roomy
+-- An HNSW index is made several times faster where it fits.
+SELECT set_config('maintenance_work_mem', '256MB', true)
+
 -- name: attach
-SELECT remembrancer.attach_generation_v1(%(name)s, %(generation)s::int2), set_config('maintenance_work_mem', '256MB', true)
+SELECT remembrancer.attach_generation_v1(%(name)s, %(generation)s::int2)
 
 -- name: attached
 UPDATE remembrancer.rebuild_table SET attached = true WHERE generation = %(generation)s AND name = %(name)s
