@@ -1,7 +1,7 @@
 """Was the read model built by this code? What `doctor` says of it.
 
-No number of the policy asks for a rebuild: what follows from it is derived at every read, and what was decided by it is in
-the events (U3). Only code that folds the same events into other rows does.
+No number of the policy asks for a rebuild: what follows from it is derived at every read, and what was decided by it is
+in the events (U3). Only code that folds the same events into other rows does.
 """
 
 from __future__ import annotations
