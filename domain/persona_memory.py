@@ -159,7 +159,8 @@ def _each(s: MemoryList, ids: Collection[UUID], change: Callable[[Memory], Memor
     away = {k: s.gone[k]._replace(memory=change(s.gone[k].memory)) for k in ids if k in s.gone}
     if not here and not away:
         return s
-    return replace(s, memories={**s.memories, **here}, gone={**s.gone, **away})
+    memories = {**s.memories, **here} if here else s.memories
+    return replace(s, memories=memories, gone={**s.gone, **away} if away else s.gone)
 
 
 def _searched(s: MemoryList, ev: e.ListSearched, at: datetime) -> MemoryList:

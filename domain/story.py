@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from remembrancer.domain import events as e
+from remembrancer.domain.text import ERASED
 
 
 class Told(NamedTuple):
@@ -37,7 +38,8 @@ def tell(ev: e.Event) -> Iterator[Told]:
             until = f" It is true until {ev.until}." if ev.until else ""
             yield Told(ev.memory, f"{who} saved it.{how}{until}", None, ev.text, {"protected": ev.protected})
         case e.MemoryEdited():
-            what = "edited it" if ev.text != ev.before else "saved it again with the same text"
+            same = ev.text == ev.before and ev.text != ERASED  # which never counts as equal text
+            what = "saved it again with the same text" if same else "edited it"
             protects = " It is protected from now on." if ev.protects else ""
             yield Told(ev.memory, f"{who} {what}.{protects}", ev.before, ev.text)
         case e.MemoryDeleted():

@@ -13,6 +13,7 @@ from remembrancer.domain import events as e
 from remembrancer.domain.events import Recorded
 from remembrancer.domain.identity import ListKey
 from remembrancer.domain.persona_memory import MemoryList, evolve
+from remembrancer.projections.archive_build import ArchiveBuild
 from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.queries import queries
@@ -27,9 +28,15 @@ class ArchiveProjection:
     """
 
     name = "archive"
+    version = 1
+    tables: tuple[str, ...] = ("archive",)
 
     def __init__(self, read_stream: ReadStream) -> None:
         self._read_stream = read_stream
+
+    def build(self, generation: int, shard: int) -> ArchiveBuild:
+        """The same rows for a rebuild."""
+        return ArchiveBuild(generation, shard)
 
     def apply(self, conn: Connection[Any], generation: int, events: Sequence[Recorded]) -> None:
         """Fold a batch, event by event: the order matters within a list only."""

@@ -23,6 +23,7 @@ from remembrancer.domain.identity import ListKey, Scope
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.projections import memory_rows as rows
+from remembrancer.projections.memory_build import MemoryBuild
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.queries import queries, write
 
@@ -69,9 +70,15 @@ class MemoryProjection:
     """Writes `list`, `list_day`, `memory` and `memory_use`."""
 
     name = "memory"
+    version = 1
+    tables: tuple[str, ...] = ("list", "list_day", "memory", "memory_use")
 
     def __init__(self, read_stream: ReadStream) -> None:
         self._read_stream = read_stream
+
+    def build(self, generation: int, shard: int) -> MemoryBuild:
+        """The same rows for a rebuild."""
+        return MemoryBuild(generation, shard)
 
     def apply(self, conn: Connection[Any], generation: int, events: Sequence[Recorded]) -> None:
         """Fold a batch. Events that a list's row has already folded are passed over."""

@@ -15,6 +15,10 @@ from remembrancer.domain.identity import Subject
 from remembrancer.domain.memory import Memory, Use
 from remembrancer.projections.words import memory_terms
 
+TEXT_COLUMNS = ("id", "text", "terms", "created_at", "updated_at", "until", "tags", "channels", "actor", "turn",
+                "source", "pinned", "protected")  # fmt: skip
+"""What of `text_row` stands in the row, in its order; the rest is what its vector is found by."""
+
 
 def digest(text: str) -> bytes:
     """What a kept vector is found by: SHA-256 of the text."""

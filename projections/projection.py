@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from remembrancer.domain.events import Recorded
+from remembrancer.projections.building import Build
 
 ReadStream = Callable[[Connection[Any], UUID, int], Sequence[Recorded]]
 """Reads a whole stream up to a version (inclusive), inside the caller's transaction."""
@@ -22,7 +23,15 @@ class Projection(Protocol):
     """
 
     name: str
+    version: int
+    """Raise it when the same events come out as other rows: `doctor` then asks for a rebuild."""
+    tables: tuple[str, ...]
+    """What it writes: tables that are partitioned by `generation`, with a column `shard`."""
 
     def apply(self, conn: Connection[Any], generation: int, events: Sequence[Recorded]) -> None:
         """Fold a batch."""
+        ...
+
+    def build(self, generation: int, shard: int) -> Build:
+        """Fold one shard from its first event into the same rows, in memory: for a rebuild."""
         ...

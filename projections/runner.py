@@ -80,7 +80,7 @@ class Runner:
         self._of_a_shard = max(1, batch // 4)
         self._standstill = {"milliseconds": str(round(standstill_seconds * 1000))}
         self.on_progress: Callable[[str, Mapping[int, int]], None] | None = None
-        """Told after each batch how far a projection has come, by shard, for whoever waits in this process."""
+        """Told after each batch of a live generation how far its projection has come, for whoever waits here."""
 
     def catch_up(
         self,
@@ -132,15 +132,15 @@ class Runner:
             except Fenced:
                 return 0
             except Exception as error:
-                if _is_outage(error):
+                if is_outage(error):
                     raise
                 log.error(
                     "Projection %s failed on a batch; looking for the stream to blame.\n%s",
                     projection.name,
-                    _where(error),
+                    where(error),
                 )
                 self._one_by_one(conn, projection, at, old, new, taken)
-        if self.on_progress is not None:
+        if self.on_progress is not None and generation is None:
             self.on_progress(projection.name, new)
         return len(found)
 
@@ -165,13 +165,13 @@ class Runner:
                         with conn.transaction():
                             projection.apply(conn, at["generation"], self._source.decode(conn, rows))
                     except Exception as error:
-                        if _is_outage(error):
+                        if is_outage(error):
                             raise
                         log.error(
-                            "Stream %s is parked in %s; `doctor` says why.\n%s", stream, projection.name, _where(error)
+                            "Stream %s is parked in %s; `doctor` says why.\n%s", stream, projection.name, where(error)
                         )
-                        where = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
-                        conn.execute(_SQL["park"], at | where | {"error": _said(error)})
+                        place = {"shard": rows[0][0], "stream": stream, "position": rows[0][1]}
+                        conn.execute(_SQL["park"], at | place | {"error": _said(error)})
         except Fenced:
             return
 
@@ -225,16 +225,16 @@ class Runner:
                 try:
                     self.repair(parked)
                 except Exception as still:
-                    if _is_outage(still):
+                    if is_outage(still):
                         raise
-                    log.debug("Stream %s stays parked.\n%s", parked.stream, _where(still))
+                    log.debug("Stream %s stays parked.\n%s", parked.stream, where(still))
                 else:
                     log.info("Stream %s is no longer parked in projection %s.", parked.stream, parked.projection)
                     done += 1
         return done
 
 
-def _where(error: Exception) -> str:
+def where(error: Exception) -> str:
     """What is logged of an error: its kind and place. Its own words may quote a text, and logs are not erased (D24)."""
     return f"{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
 
@@ -245,7 +245,7 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {message}".replace("\x00", "")[:500]
 
 
-def _is_outage(error: Exception) -> bool:
+def is_outage(error: Exception) -> bool:
     """Is it the database's failure, not the event's?"""
     if isinstance(error, psycopg.Error) and error.sqlstate in _NOT_THE_EVENT:
         return True

@@ -20,7 +20,22 @@ from remembrancer.projections.words import memory_terms
 _SQL = queries("traces")
 CANDIDATE = ("generation", "shard", "position", "memory", "day", "rank", "score", "similarity", "words", "threshold",
              "matched", "recalled")  # fmt: skip
+CANDIDATE_TYPES = (
+    "int2",
+    "int2",
+    "int8",
+    "uuid",
+    "date",
+    "int2",
+    "float8",
+    "float8",
+    "float8",
+    "float8",
+    "bool",
+    "bool",
+)
 WORDING = ("generation", "shard", "list", "memory", "version", "tenant", "persona", "terms")
+WORDING_TYPES = ("int2", "int2", "uuid", "uuid", "int8", "text", "text", "int4[]")
 
 
 def candidate_rows(generation: int, r: Recorded) -> Iterator[tuple[Any, ...]]:

@@ -106,6 +106,7 @@ def _lower(text: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
+@lru_cache(maxsize=50_000)
 def _fold(word: str) -> str:
     """A word without its accents."""
     plain = _MARKS.sub("", unicodedata.normalize("NFD", word))
@@ -141,6 +142,7 @@ def _of_script(letter: str) -> tuple[str, ...]:
     return _SCRIPTS.get(script, ())
 
 
+@lru_cache(maxsize=50_000)
 def _term(form: str) -> int:
     """A form as a number. Two forms of a list of 10,000 memories share one with a chance of one in some thousands."""
     return int.from_bytes(blake2b(form.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big", signed=True)

@@ -22,6 +22,7 @@ from remembrancer.domain.errors import RemembrancerError
 from remembrancer.projections.queries import load_queries
 from remembrancer.projections.runner import Parked
 from remembrancer.services.answers import Check, DoctorReport
+from remembrancer.services.built_by import read_model
 from remembrancer.services.embedders import EmbedderFailed
 from remembrancer.services.store import sql
 from remembrancer.services.store.migrate import migrations
@@ -92,6 +93,7 @@ class _Examination:
                 ("migrations", self._migrations),
                 ("clock", self._clock),
                 ("projections", self._projections),
+                ("read model", self._read_model),
                 ("parked streams", self._parked),
                 ("workers", self._workers),
                 ("vectors", self._vectors),
@@ -184,6 +186,9 @@ class _Examination:
             if late
             else None,
         )
+
+    def _read_model(self) -> Iterator[Check]:
+        yield read_model(self._engine.rebuilding.status())
 
     def _parked(self) -> Iterator[Check]:
         parked = self._engine.runner.parked()

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remembrancer.services.diff import Diff
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
+    from remembrancer.services.rebuild import Rebuild
     from remembrancer.services.transfer import Transfer
     from remembrancer.services.what_if import WhatIfs
     from remembrancer.services.why import Why
@@ -192,6 +193,13 @@ class Engine:
         from remembrancer.services.what_if import WhatIfs
 
         return WhatIfs(self.deps, self.finder)
+
+    @cached_property
+    def rebuilding(self) -> Rebuild:
+        """Makes the read model anew."""
+        from remembrancer.services.rebuild import Rebuild
+
+        return Rebuild(self.deps, self.runner, StoreSource(self.store))
 
     def _take_up_again(self) -> None:
         """Go on with streams that a newer version wrote to, if this is that version."""

@@ -1,7 +1,8 @@
 """The verb `erase`: everything of a person becomes unreadable, in one transaction (D24).
 
 The keys under which their texts are sealed are destroyed, so that no event, snapshot or kept answer of theirs can be
-read again. What the tables hold in the clear is deleted at once, whether or not a projector runs, in every generation.
+read again. What the tables hold in the clear is deleted at once, whether or not a projector runs, in every generation;
+what a rebuild has poured of their shard is poured again.
 And each stream of theirs gets a `SubjectErased`, so that rebuilds, projectors that are behind, parked streams and other
 processes come to the same end.
 """
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from psycopg import Connection, errors
+from psycopg import Connection, errors, sql
 
 from remembrancer.domain.errors import NotFound
 from remembrancer.domain.events import SubjectErased
@@ -93,7 +94,8 @@ class Erase:
         tenant, now = self._deps.tenant, self._deps.now()
         at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key}
 
-        # 1. nobody projects, nobody writes in this shard
+        # 1. nobody builds, nobody projects, nobody writes in this shard
+        conn.execute(_SQL["build_anew"], at)
         conn.execute(_SQL["checkpoints"], at)
         conn.execute(_SQL["head"], at)
 
@@ -170,6 +172,10 @@ class Erase:
 
         def work(conn: Connection[Any]) -> None:
             conn.execute(_SQL["compact"])
+            for (name,) in conn.execute(_SQL["standing_alone"]).fetchall():
+                with suppress(errors.UndefinedTable):  # given up meanwhile
+                    one = sql.SQL(_SQL["compact_one"]).format(table=sql.Identifier("remembrancer", name))
+                    conn.execute(one)
             with suppress(errors.InsufficientPrivilege):
                 conn.execute(_SQL["checkpoint"])
 

@@ -40,6 +40,7 @@ from remembrancer.services.answers import (
     UndoAnswer,
 )
 from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
+from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, RebuildStatus
 from remembrancer.services.answers_what_if import WhatIfAnswer
 from remembrancer.services.answers_why import WhyAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
@@ -637,6 +638,48 @@ class Remembrancer:
     def doctor(self) -> DoctorReport:
         """Is this installation well? Database, projections, parked streams, vectors, model, Redis."""
         return self._engine.doctor.report()
+
+    def rebuild(
+        self,
+        projections: Sequence[str] | None = None,
+        *,
+        yes: bool | Callable[[Comparison], bool] = False,
+        progress: Callable[[str, int, int], None] | None = None,
+        keep_old: bool = False,
+    ) -> RebuildAnswer:
+        """Make the read model anew from the events, by the present code, beside the live one, and switch (U3).
+
+        Replies, saves and projectors go on all the while. May be killed or broken off at any moment: the next call goes
+        on. Several processes that call it work at the same rebuild together. No model is asked for a vector (D23).
+
+        Args:
+            projections: ``memory``, ``archive``, ``history``; left out, what is under way, else all.
+            yes: whether to switch where the new rows are not the same as the old ones, or a function that is shown the
+                comparison and says so. Where nothing differs nobody is asked.
+            progress: called with the step, what is done of it and what there is to do.
+            keep_old: leave the old tables until the next rebuild or `rebuild_drop_old`.
+
+        Returns:
+            Status ``switched``, or ``waiting``: it is built and differs. Call again with `yes`, or cancel.
+
+        Raises:
+            InvalidInput: no such projection; names a near one. Refused: a rebuild of others is under way.
+        """
+        return self._engine.rebuilding.run(
+            projections, yes=yes, progress=progress, keep_old=checked_flag("keep_old", keep_old)
+        )
+
+    def rebuild_status(self) -> RebuildStatus:
+        """How far a rebuild is, and which code built which generation."""
+        return self._engine.rebuilding.status()
+
+    def rebuild_cancel(self) -> RebuildAnswer:
+        """Give up a rebuild that is under way: its tables go, the live ones were never touched."""
+        return self._engine.rebuilding.cancel()
+
+    def rebuild_drop_old(self) -> RebuildAnswer:
+        """Drop the tables of old generations that a rebuild has left because somebody was reading, or by `keep_old`."""
+        return self._engine.rebuilding.drop_old()
 
     def calibrate(self, probes: Path | None = None, *, progress: Progress | None = None) -> Calibration:
         """Measure the match threshold for the model in use on the probe set, or on a folder of your own (D5)."""

@@ -16,6 +16,7 @@ from remembrancer.services.cli import (
     lookback,
     memories,
     operate,
+    rebuild,
     replies,
     transfer,
     undo,
@@ -44,5 +45,5 @@ def _version(asked: bool) -> None:
 
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
-for part in (demo, memories, replies, undo, lookback, why, at, what_if, transfer, operate, erase, configure):
+for part in (demo, memories, replies, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase, configure):
     part.register(app)

@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -167,6 +168,31 @@ class Screen:
         with Bar(*columns, console=aside.console, transient=True) as bar:
             task = bar.add_task(what, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    @contextmanager
+    def steps(self, names: Mapping[str, str]) -> Iterator[Callable[[str, int, int], None]]:
+        """A bar for each step of what takes long, with rate and time left; gone when all is done."""
+        aside = self._aside()
+        if not aside.fancy:
+            yield lambda _step, _done, _total: None
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        name, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+        columns = (name, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+        tasks: dict[str, tuple[TaskID, int, float]] = {}
+        with Bar(*columns, console=aside.console, transient=True) as bar:
+
+            def told(step: str, done: int, total: int) -> None:
+                if step not in tasks:
+                    tasks[step] = (bar.add_task(names[step], total=total, rate=""), done, time.monotonic())
+                task, first, began = tasks[step]
+                seconds = time.monotonic() - began
+                speed = f"{(done - first) / seconds:,.0f}/s" if seconds > 0.5 else ""
+                bar.update(task, completed=done, total=total, rate=speed)
+
+            yield told
 
     def _aside(self) -> Screen:
         """Where what passes is shown: here if people read here, else on the error stream, if that is a terminal."""

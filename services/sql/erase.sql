@@ -1,4 +1,8 @@
--- Erasing a person (D24). All but the last two run in one transaction, under the lock of the person's shard.
+-- Erasing a person (D24). All but the last four run in one transaction, under the lock of the person's shard.
+
+-- name: build_anew
+-- A rebuild pours this shard again: its tables are not attached yet, so that the statements below do not reach them.
+SELECT remembrancer.build_anew_v1(%(shard)s::int2)
 
 -- name: checkpoints
 -- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
@@ -72,6 +76,14 @@ WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
 -- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
 VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.wording, remembrancer.history,
   remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked
+
+-- name: standing_alone
+-- Tables of a rebuild that is under way, which are not part of those yet.
+SELECT t.name || '_' || t.generation FROM remembrancer.rebuild_table t
+JOIN remembrancer.rebuild b ON b.generation = t.generation AND b.state = 'building'
+
+-- name: compact_one
+VACUUM (FULL) {table}
 
 -- name: checkpoint
 CHECKPOINT

@@ -82,9 +82,10 @@ def _dumper(name: str, encode: Callable[[Any], bytes]) -> type[Dumper]:
         format = Format.BINARY
         oid = element.array_oid
 
-        def dump(self, obj: Array) -> bytes:
-            if not obj.items:
+        def dump(self, obj: Array | Sequence[Any]) -> bytes:
+            items = obj.items if isinstance(obj, Array) else obj  # a COPY names its types, and passes lists
+            if not items:
                 return _EMPTY.pack(0, 0, element.oid)
-            return _HEAD.pack(1, 0, element.oid, len(obj.items), 1) + b"".join(map(encode, obj.items))
+            return _HEAD.pack(1, 0, element.oid, len(items), 1) + b"".join(map(encode, items))
 
     return ArrayDumper

@@ -67,8 +67,8 @@ def test_everything_is_well_and_that_takes_less_than_a_second_to_find_out(well: 
     took = time.perf_counter() - start
     assert report.ok, [check for check in report.checks if not check.ok]
     assert [check.name for check in report.checks] == [
-        "database", "pgvector", "migrations", "clock", "projections", "parked streams", "workers", "vectors", "model",
-        "decay", "redis",
+        "database", "pgvector", "migrations", "clock", "projections", "read model", "parked streams", "workers",
+        "vectors", "model", "decay", "redis",
     ]  # fmt: skip
     assert took < 1.0
     found = {check.name: check.detail for check in report.checks}

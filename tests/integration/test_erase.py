@@ -27,6 +27,7 @@ from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.runner import Runner
 from remembrancer.services.embedded import open_embedded
 from remembrancer.services.mentions import Mentions, Names
+from remembrancer.services.rebuild import Rebuild
 from remembrancer.services.store import Appended, StoreSource, UnknownEvent, snapshots
 from remembrancer.services.store.pool import _Lost
 from tests.conftest import running_redis
@@ -130,19 +131,17 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "apply", apply)
 
 
-def begin_a_rebuild(world: World) -> None:
-    """A second generation of every table, with a batch of each projection in it."""
-    with psycopg.connect(world.url, autocommit=True) as conn:
-        for table in ("list", "list_day", "memory", "memory_use", "archive", "history", "candidate", "wording"):
-            conn.execute(f"CREATE TABLE remembrancer.{table}_2 PARTITION OF remembrancer.{table} FOR VALUES IN (2)")
-        conn.execute("SELECT remembrancer.no_samples_v1()")
-        conn.execute(
-            "INSERT INTO remembrancer.generation SELECT projection, 2, false FROM remembrancer.generation;"
-            "INSERT INTO remembrancer.checkpoint SELECT projection, 2, shard, 0 FROM remembrancer.checkpoint"
-        )
-    runner = world.memory.engine.runner
-    for projection in runner.projections:
-        assert runner.run_batch(projection, generation=2)
+def begin_a_rebuild(world: World, upto: str) -> None:
+    """A second generation of every table, and somebody who is killed before this step."""
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rebuild, upto, killed)
+        with pytest.raises(KeyboardInterrupt):
+            world.memory.rebuild()
+    assert world.memory.rebuild_status().generation == 2
 
 
 @contextmanager
@@ -164,11 +163,13 @@ def logs_in(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rebuilt_upto", ["_attach", "_come_level"])
 def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
-    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebuilt_upto: str
 ) -> None:
     """In tables and their indexes, in events, answers, snapshots, statistics, in the write-ahead log, the logs of the
-    database and ours, in Redis: with a part of the events projected, a part not, a stream parked and a rebuild begun.
+    database and ours, in Redis: with a part of the events projected, a part not, a stream parked and a rebuild begun,
+    whose tables stand alone or are attached.
 
     The log segments of before are removed by the checkpoint, since this server is told not to use them again; a server
     that does holds their bytes until it has written over them (docs/erasing.md).
@@ -181,7 +182,7 @@ def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
         World(server.url, redis_url=redis_url, list_capacity=3) as world,
     ):
         live_a_life(world)
-        begin_a_rebuild(world)
+        begin_a_rebuild(world, rebuilt_upto)
         world.memory.engine.vectors.pending()
         with monkeypatch.context() as poisoned:
             poison(poisoned)
@@ -234,6 +235,13 @@ def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
         told = world.memory.history(persona=PERSONA, scope="personal", subject=USER).entries
         assert {entry.after for entry in told} == {ERASED, None}
         assert told[-1].event == "SubjectErased"
+        nothing_is_left()
+
+        # And so does the rebuild.
+        assert world.memory.rebuild(yes=True).status == "switched"
+        assert_read_model_is_a_fresh_fold(world.memory)
+        told = world.memory.history(persona=PERSONA, scope="personal", subject=USER).entries
+        assert {entry.after for entry in told} == {ERASED, None}
         nothing_is_left()
     assert found_in(data_dir, *marks(), *keys) == set()
 

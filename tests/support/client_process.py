@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from remembrancer.domain.events import Recorded
 from remembrancer.projections.projection import Projection
 from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
-from remembrancer.services import open_memory
+from remembrancer.services import open_memory, rebuild
 from remembrancer.services.store import StoreSource
 from tests.support import mixed_load
 
@@ -131,7 +132,30 @@ class _HoldingProjection:
         self._hold.at("writing")
 
 
-ROLES: dict[str, Callable[..., None]] = {"mixer": mixer, "saver": saver, "projector": projector}
+def rebuilder(*, pause: float = 0.0, standstill: float = 60.0, **settings: Any) -> None:
+    """Rebuilds, whatever differs; says each step once it has begun, and in the end the answer.
+
+    Args:
+        pause: seconds that it takes over each shard, so that it can be killed in the middle of one.
+        standstill: seconds after which it loses a shard in the middle of which it stands still.
+    """
+    rebuild.STANDSTILL_SECONDS = standstill
+    begun: set[str] = set()
+
+    def told(step: str, done: int, in_all: int) -> None:
+        if step not in begun and done:
+            begun.add(step)
+            say(step)
+        time.sleep(pause if step == "events" else 0)
+
+    with open_memory(background=False, **settings) as memory:
+        say("ready")
+        say(memory.rebuild(yes=True, progress=told).model_dump_json())
+        sys.stdin.read()
+
+
+ROLES: dict[str, Callable[..., None]] = {"mixer": mixer, "saver": saver, "projector": projector,
+                                        "rebuilder": rebuilder}  # fmt: skip
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](**json.loads(sys.argv[2]))
