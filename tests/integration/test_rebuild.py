@@ -340,13 +340,14 @@ def test_u3_doctor_names_the_projection_that_newer_code_would_build_otherwise(
     lived: World, monkeypatch: pytest.MonkeyPatch
 ):
     assert read_model(lived.memory) == (True, "built by the present code", "")
-    monkeypatch.setattr(HistoryProjection, "version", 2)
+    now = HistoryProjection.version
+    monkeypatch.setattr(HistoryProjection, "version", now + 1)
     ok, detail, hint = read_model(lived.memory)
-    assert (ok, detail) == (False, "history was built by version 1, this is version 2")
+    assert (ok, detail) == (False, f"history was built by version {now}, this is version {now + 1}")
     assert "`remembrancer rebuild history`" in hint
     assert lived.memory.rebuild(["history"]).dropped == ("history 1",)
     assert read_model(lived.memory)[0]
-    monkeypatch.setattr(HistoryProjection, "version", 1)
+    monkeypatch.setattr(HistoryProjection, "version", now)
     ok, detail, hint = read_model(lived.memory)
     assert not ok
     assert "Update this installation" in hint
@@ -355,16 +356,17 @@ def test_u3_doctor_names_the_projection_that_newer_code_would_build_otherwise(
 def test_a_rebuild_of_older_code_begins_anew_and_one_of_newer_code_is_left_alone(
     lived: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(HistoryProjection, "version", 2)
+    now = HistoryProjection.version
+    monkeypatch.setattr(HistoryProjection, "version", now + 1)
     with monkeypatch.context() as patch:
         at_shard(patch, 2, killed)
         with pytest.raises(Killed):
             lived.memory.rebuild()
     with monkeypatch.context() as patch:
-        patch.setattr(HistoryProjection, "version", 1)
+        patch.setattr(HistoryProjection, "version", now)
         with pytest.raises(Refused, match="newer version"):
             lived.memory.rebuild()
-    monkeypatch.setattr(HistoryProjection, "version", 3)
+    monkeypatch.setattr(HistoryProjection, "version", now + 2)
     assert lived.memory.rebuild().generation == 3
     with lived.memory.engine.store.database.connection() as conn:
         assert set(live(conn).values()) == {3}

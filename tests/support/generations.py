@@ -10,7 +10,7 @@ from psycopg import Connection, sql
 from remembrancer.services.remembrancer import Remembrancer
 
 OF = {"list": "memory", "list_day": "memory", "memory": "memory", "memory_use": "memory", "archive": "archive",
-      "history": "history"}  # fmt: skip
+      "history": "history", "candidate": "history", "wording": "history"}  # fmt: skip
 """Table to projection."""
 
 
