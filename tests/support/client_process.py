@@ -131,7 +131,16 @@ class _HoldingProjection:
         self._hold.at("writing")
 
 
-ROLES: dict[str, Callable[..., None]] = {"mixer": mixer, "saver": saver, "projector": projector}
+def keeper(**settings: Any) -> None:
+    """Stays open in the background, as a bot does: it projects, embeds, and brings in a new model."""
+    with open_memory(**settings):
+        say("ready")
+        sys.stdin.read()
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "mixer": mixer, "saver": saver, "projector": projector, "keeper": keeper,
+}  # fmt: skip
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](**json.loads(sys.argv[2]))
