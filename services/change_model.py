@@ -263,7 +263,7 @@ class ChangeOfModel:
         if not switched:
             return self._wait_for_the_tables(own)
         log.warning("%s serves from now on (D23).", own.model)
-        self._vectors.adopt(own.model, lambda: not self._stopped.is_set())
+        self._vectors.adopt(own.model)
         return False
 
     def _wait_for_the_tables(self, own: Embedder) -> bool:

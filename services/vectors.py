@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ PATIENCE_SECONDS = 30.0
 """How long the background waits for a batch."""
 CHORE_SECONDS = 30.0
 RETRY_SECONDS = 2.0
-ADOPTED_AT_ONCE = 500
+ADOPTED_AT_ONCE = {"adopt_memories": 5_000, "adopt_archive": 1_000}
+"""Rows; one of the archive costs an insertion into its index."""
 ANY_TEXT = "memory"
 """What every model can embed that can embed at all."""
 
@@ -53,6 +54,7 @@ class Vectors:
         self._indexed: str | None = None
         self._beside: ThreadPoolExecutor | None = None
         self._leave_coming_until = 0.0
+        self._closed = False
 
     def of_passage(self, text: str, *, timeout: float | None = None) -> Embedded | None:
         """The vector of a memory's text, or None: then it is saved without, and embedded later (D22)."""
@@ -129,7 +131,8 @@ class Vectors:
         self._deps.store.database.run(lambda conn: conn.execute(_SQL["forget"], params))
 
     def close(self) -> None:
-        """Give the threads back."""
+        """Give the threads back, and end what the background is at."""
+        self._closed = True
         if self._beside is not None:
             self._beside.shutdown(wait=False, cancel_futures=True)
 
@@ -171,17 +174,17 @@ class Vectors:
             self.adopt(model)
         return len(got)
 
-    def adopt(self, model: str, go_on: Callable[[], bool] = lambda: True) -> None:
-        """Bring the vectors of a model that are kept into the rows of their texts, a few at a time, until all are there
-        or `go_on` says no. Searches find them before that, only less quickly."""
-        at = {"tenant": self._deps.tenant, "model": model, "limit": ADOPTED_AT_ONCE}
-        for query in ("adopt_memories", "adopt_archive"):
+    def adopt(self, model: str) -> None:
+        """Bring the vectors of a model that are kept into the rows of their texts, some at a time. Searches find them
+        before that, only less quickly."""
+        for query, limit in ADOPTED_AT_ONCE.items():
+            at = {"tenant": self._deps.tenant, "model": model, "limit": limit}
+            adopted = limit
+            while adopted >= limit and not self._closed:
+                adopted = self._adopt(query, at)
 
-            def adopt(conn: Connection[Any], query: str = query) -> int:
-                return conn.execute(_SQL[query], at).rowcount
-
-            while go_on() and self._deps.store.database.run(adopt) >= ADOPTED_AT_ONCE:
-                pass
+    def _adopt(self, query: str, at: dict[str, Any]) -> int:
+        return self._deps.store.database.run(lambda conn: conn.execute(_SQL[query], at).rowcount)
 
     def index_archive(self, embedder: Embedder | None = None) -> bool:
         """Make sure that the archive has its HNSW index for a model, the one that serves if none is named (DESIGN 4).
@@ -207,7 +210,7 @@ class Vectors:
         """
         try:
             embedder = self._deps.models.look_again()
-            while self.pending():
+            while not self._closed and self.pending():
                 pass
             if embedder is not None and self._indexed != embedder.model and self.index_archive(embedder):
                 self._indexed = embedder.model

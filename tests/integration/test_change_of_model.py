@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from remembrancer.domain.errors import InvalidInput, Refused
 from remembrancer.services.embedders import EmbedderFailed
@@ -564,3 +567,80 @@ def test_two_processes_of_the_new_settings_share_the_work(world: World) -> None:
     assert column(world, "SELECT model FROM remembrancer.model WHERE state = 'serving'") == [NEW]
     asked = [text for request in world.fake.requests if request.model == "bigger" for text in request.texts]
     assert len(asked) == len(set(asked)) == 200
+
+
+def test_a_model_of_which_nobody_noted_the_address_is_not_looked_for_elsewhere(world: World) -> None:
+    """A database that is older than the note: texts are not sent to a server that may be another one."""
+    world.save(CAT, persona="juno")
+    caught_up(world.memory)
+    column(world, "UPDATE remembrancer.model SET url = NULL RETURNING 1")
+    bot = other(world)
+    world.fake.requests.clear()
+    answer = bot.reply("juno", message=CAT, users=[USER], server=SERVER)
+    assert answer.search.status == "unavailable"
+    assert world.fake.requests == []
+    found = {check.name: check for check in bot.doctor().checks}["model"]
+    assert "REMEMBRANCER_EMBEDDER_PREVIOUS_URL" in str(found.hint)
+    assert finds(other(world, embedder_previous_url=world.fake.url), CAT, by=OLD) == CAT
+
+
+DOES = st.one_of(
+    st.tuples(st.just("save"), st.sampled_from("abc"), st.integers(0, 12)),
+    st.tuples(st.just("edit"), st.sampled_from("abc"), st.integers(0, 12)),
+    st.tuples(st.just("delete"), st.sampled_from("abc"), st.integers(0, 12)),
+    st.tuples(st.just("restart"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("work"), st.sampled_from("abc"), st.integers(1, 3)),
+    st.tuples(st.just("project"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("command"), st.sampled_from("abc"), st.just(0)),
+)
+tenants = count()
+
+
+@given(does=st.lists(DOES, min_size=5, max_size=20))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_three_processes_of_three_models_do_every_memory_is_found_by_all_of_them(
+    world: World, does: list[tuple[str, str, int]]
+) -> None:
+    """D23: after each step, in a reply of each process; and no model takes over by itself twice."""
+    tenant = f"tenant {next(tenants)}"
+    names = {"a": "words", "b": "bigger", "c": "third"}
+
+    def opened(who: str) -> Remembrancer:
+        return world.open(tenant=tenant, embedder_model=names[who])
+
+    process = {who: opened(who) for who in names}
+    texts: dict[Any, str] = {}
+    served = ["openai:words"]
+    commands = 0
+    for n, (what, who, number) in enumerate(does):
+        memory = process[who]
+        chosen = list(texts)[number % len(texts)] if texts else None
+        match what:
+            case "save":
+                text = f"novelty{n} number{number}"
+                texts[memory.save("juno", scope="server", subject=SERVER, text=text).memory.id] = text
+            case "edit" if chosen is not None:
+                texts[chosen] = f"other{n} wording{number}"
+                memory.edit(chosen, text=texts[chosen])
+            case "delete" if chosen is not None:
+                memory.delete(chosen)
+                del texts[chosen]
+            case "restart":
+                memory.close()
+                process[who] = opened(who)
+            case "work":
+                go_on(memory, number)
+            case "project":
+                caught_up(memory)
+            case "command":
+                caught_up(memory)
+                commands += 1
+                memory.change_model()
+        now = column(world, f"SELECT model FROM remembrancer.model WHERE tenant = '{tenant}' AND state = 'serving'")[0]
+        served += [now] if now != served[-1] else []
+        for one in process.values():
+            for text in texts.values():
+                assert finds(one, text, by=now) == text
+    assert len(served) <= 3 + commands
+    for one in process.values():
+        one.close()
