@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remembrancer.domain.errors import InvalidInput, Refused
+from remembrancer.services import change_model
 from remembrancer.services.embedders import EmbedderFailed
 from remembrancer.services.remembrancer import Remembrancer
 from tests.support import fake_openai as fake
@@ -291,6 +292,25 @@ def test_the_command_under_the_settings_of_what_serves_calls_a_change_off(world:
     nothing = world.open(embedder="none")
     with pytest.raises(InvalidInput, match="name no model"):
         nothing.change_model()
+
+
+def test_a_process_that_stays_open_begins_by_itself_and_one_that_passes_by_does_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D23: what embeds a model's texts for hours should be meant."""
+    world.save(CAT, persona="juno")
+    caught_up(world.memory)
+    monkeypatch.setattr(change_model, "BEGIN_AFTER_SECONDS", 1.0)
+    passing = other(world, background=True)
+    time.sleep(0.5)
+    passing.close()
+    assert column(world, "SELECT model FROM remembrancer.model") == [OLD]
+    bot = other(world, background=True)
+    deadline = time.monotonic() + 30
+    while column(world, "SELECT model FROM remembrancer.model WHERE state = 'serving'") == [OLD]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert finds(bot, CAT, by=NEW) == CAT
 
 
 def test_a_tenant_without_memories_begins_with_the_model_of_its_settings(world: World) -> None:
