@@ -88,13 +88,15 @@ class ChangeOfModel:
             Unavailable: the new model or the database is away; the next chore goes on, each time a little later.
         """
         try:
-            if self._begin(by_itself=True) and self._claim():
-                until = time.monotonic() + SLICE_SECONDS
-                while (more := self.step()) and time.monotonic() < until:
-                    pass
-                self._due, self._pause = time.monotonic() + (0.0 if more else RETRY_SECONDS), RETRY_SECONDS
-            else:
-                self._due, self._pause = time.monotonic() + CHORE_SECONDS, RETRY_SECONDS
+            wait = CHORE_SECONDS
+            if self._begin(by_itself=True):
+                wait = CLAIM_SECONDS  # another process is at it, and may be gone by then
+                if self._claim():
+                    until = time.monotonic() + SLICE_SECONDS
+                    while (more := self.step()) and time.monotonic() < until:
+                        pass
+                    wait = 0.0 if more else CHORE_SECONDS
+            self._due, self._pause = time.monotonic() + wait, RETRY_SECONDS
         except Unavailable:
             self._due = time.monotonic() + self._pause
             self._pause = min(CHORE_SECONDS, 2 * self._pause)
@@ -176,14 +178,15 @@ class ChangeOfModel:
             return False
         known = models.met.get(own.model)
         if known is None or not by_itself:
-            at = {"tenant": self._deps.tenant, "model": own.model, "now": now, "anew": not by_itself}
+            at = {"tenant": self._deps.tenant, "model": own.model, "now": now}
             at |= {"url": models.own_url, "dimensions": own.dimensions}
 
             def work(conn: Connection[Any]) -> None:
                 with conn.transaction():
                     serving = conn.execute(_SQL["hold"], at).fetchone()
-                    known = models.met.get(own.model)
-                    if serving is None or (known is not None and known.state == "coming"):
+                    # As it is now: another process of the same settings may have begun a moment ago.
+                    (state,) = conn.execute(_SQL["state"], at).fetchone() or (None,)
+                    if serving is None or state == "coming" or (by_itself and state is not None):
                         return
                     conn.execute(_SQL["leave_coming"], at)
                     if serving[0] != own.model:

@@ -159,8 +159,10 @@ class Finder:
 
         return self._deps.store.database.run(work)
 
-    def archive(self, vector: Vector, model: str, limit: int) -> list[ArchiveHit]:
-        """The texts nearest to a vector of this model among all that ever were memories of this tenant."""
+    def archive(self, vector: Vector, limit: int, model: str | None = None) -> list[ArchiveHit]:
+        """The texts nearest to a vector of this model (left out, the one that serves) among all that ever were memories
+        of this tenant."""
+        model = model or (self._deps.embedder.model if self._deps.embedder else None)
         at = {
             "tenant": self._deps.tenant, "model": model, "dimensions": len(vector), "vector": HalfVector(vector),
             "limit": limit,

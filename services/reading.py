@@ -176,7 +176,7 @@ class Reading:
         self._waiting.settle()
         while True:
             vector = embedder.embed_query(q, timeout=self._deps.settings.embed_timeout)
-            hits = self._finder.archive(vector, embedder.model, limit)
+            hits = self._finder.archive(vector, limit, embedder.model)
             serving = self._deps.models.look_again()
             if serving is None or serving.model == embedder.model:
                 return hits

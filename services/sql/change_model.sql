@@ -4,18 +4,21 @@
 -- Decisions about the models of a tenant come one after the other.
 SELECT m.model FROM remembrancer.model m WHERE m.tenant = %(tenant)s AND m.state = 'serving' FOR UPDATE
 
+-- name: state
+SELECT m.state FROM remembrancer.model m WHERE m.tenant = %(tenant)s AND m.model = %(model)s
+
 -- name: leave_coming
 -- What was to take over will not.
 UPDATE remembrancer.model SET state = 'left', since = %(now)s, mover = NULL, mover_until = NULL
 WHERE tenant = %(tenant)s AND state = 'coming'
 
 -- name: begin
--- A model is to take over. `anew`: also one that was left before.
+-- A model is to take over, also one that was left before.
 INSERT INTO remembrancer.model (tenant, model, state, since, url, dimensions)
 VALUES (%(tenant)s, %(model)s, 'coming', %(now)s, %(url)s, %(dimensions)s)
 ON CONFLICT (tenant, model) DO UPDATE
 SET state = 'coming', since = excluded.since, url = excluded.url, error = NULL, error_at = NULL
-WHERE model.state = 'left' AND %(anew)s::bool
+WHERE model.state = 'left'
 
 -- name: ask_refused_again
 DELETE FROM remembrancer.embedding WHERE tenant = %(tenant)s AND model = %(model)s AND vector IS NULL

@@ -252,6 +252,33 @@ def test_processes_of_different_settings_do_not_send_each_other_to_and_fro(world
     assert "change-model" in str(found.hint)
 
 
+def test_processes_of_the_same_settings_that_begin_at_the_same_moment_do_not_hinder_each_other(world: World) -> None:
+    world.save(CAT, persona="juno")
+    caught_up(world.memory)
+    bots = [other(world) for _ in range(4)]
+    together = threading.Barrier(4)
+    threads = [threading.Thread(target=lambda bot=bot: (together.wait(30), begin(bot))) for bot in bots]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert column(world, "SELECT model || ' ' || state FROM remembrancer.model ORDER BY 1") == [
+        f"{NEW} coming",
+        f"{OLD} serving",
+    ]
+    assert any(go_on(bot) for bot in bots)
+    assert serving(world.memory) == NEW
+
+
+def test_one_that_has_not_noticed_that_another_began_leaves_it_at_that(world: World) -> None:
+    """The same, one after the other: what the second knows is old."""
+    first, second = other(world), other(world)
+    begin(first)
+    second.engine.deps.models.look_again = lambda: None  # type: ignore[method-assign]
+    begin(second)
+    assert column(world, "SELECT state FROM remembrancer.model WHERE state <> 'serving'") == ["coming"]
+
+
 def test_a_third_model_takes_the_place_of_one_that_is_still_on_its_way(world: World) -> None:
     for n in range(70):
         world.save(f"fact {n}", persona="juno")
