@@ -90,7 +90,7 @@ class ChangeOfModel:
         try:
             wait = CHORE_SECONDS
             if self._begin(by_itself=True):
-                wait = CLAIM_SECONDS  # another process is at it, and may be gone by then
+                wait = RETRY_SECONDS  # another process is at it, and may be gone by then
                 if self._claim():
                     until = time.monotonic() + SLICE_SECONDS
                     while (more := self.step()) and time.monotonic() < until:

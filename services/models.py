@@ -88,7 +88,8 @@ class Models:
         except Unavailable as unavailable:  # a standby, say: reading goes on
             log.warning("The model of this process is not recorded: %s", unavailable)
         self.look_again()
-        if self.serving is not self.own and self.own.model in self.met:
+        met = self.met.get(self.own.model)
+        if met is not None and met.state == "left":
             log.warning(
                 "The settings name %s, but %s serves this tenant and is used. `remembrancer doctor` says what to do.",
                 self.own.model,
