@@ -691,3 +691,16 @@ def test_whatever_three_processes_of_three_models_do_every_memory_is_found_by_al
     assert len(served) <= 3 + commands
     for one in process.values():
         one.close()
+
+
+def test_the_built_in_model_serves_until_an_endpoint_takes_over_and_its_processes_then_ask_that(world: World) -> None:
+    """D23, with the real local model."""
+    local = world.open(tenant="local", embedder="local", embed_timeout=30.0)
+    local.save("juno", scope="server", subject=SERVER, text=CAT)
+    caught_up(local)
+    bot = world.open(tenant="local", embed_timeout=30.0)
+    assert finds(bot, CAT, by="local:e5-small-q4") == CAT
+    assert go_on(bot)
+    assert finds(bot, CAT, by=OLD) == CAT
+    assert finds(local, CAT, by=OLD) == CAT
+    assert local.find(CAT)[0].text == CAT
