@@ -286,6 +286,28 @@ class EraseAnswer(Answer):
     positions: list[Position] = []
 
 
+class ModelChange(Answer):
+    """Which embedding model serves a tenant, and how far a change to another is (D23)."""
+
+    serving: str | None
+    coming: str | None
+    """The model that takes over when every text has a vector of it; None: no change is on."""
+    settings: str | None
+    """The model that the settings of this process name; None for ``none``."""
+    since: datetime | None = None
+    """When the change began; without one, since when the model serves."""
+    texts: int = 0
+    """Different texts that are or ever were memories. Counted, like the rest, only during a change."""
+    embedded: int = 0
+    """Those that have their vector, or that the model is known to refuse."""
+    refused: int = 0
+    per_second: float = 0.0
+    """Vectors a second in the last minute."""
+    error: str | None = None
+    """Why it does not get on."""
+    error_at: datetime | None = None
+
+
 class Check(Answer):
     """One finding of `doctor`, with what to do where it is not well."""
 
@@ -300,6 +322,8 @@ class DoctorReport(Answer):
 
     ok: bool
     checks: list[Check]
+    model: ModelChange | None = None
+    """The model that serves, and the change that is on; None where it cannot be looked at."""
 
 
 class ProbeResult(Answer):

@@ -1,4 +1,4 @@
-"""Measures the match threshold for the model in use, by the product's own score (D5)."""
+"""Measures the match threshold for the model of the settings, by the product's own score (D5)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Calibrator:
             InvalidInput: no model is in use, or the probes do not fit.
             EmbedderFailed: the model does not answer.
         """
-        embedder = self._deps.embedder
+        embedder = self._deps.models.own
         if embedder is None:
             raise InvalidInput(
                 "There is no model to calibrate.", rule="T11", hint="Set REMEMBRANCER_EMBEDDER to local or openai."

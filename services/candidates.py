@@ -32,21 +32,30 @@ class Row(NamedTuple):
     words: float
 
 
+class OtherModel(Exception):
+    """Another model than the scene's serves by now: the message has to be embedded by that one."""
+
+
 def find(conn: Connection[Any], scene: Scene, desk: Desk, message: str, vector: Vector) -> Sequence[Row]:
     """The best candidates of a message over all lists in play together (T2, T3), pinned ones left out (D3).
 
     Notes on each list of the desk who was part of this search, for the day tick (T4).
+
+    Raises:
+        OtherModel: the vector is not one of the model that serves in the snapshot of this search (D23).
     """
     assert scene.model is not None
     params = scene.parameters() | _overlay(scene, desk) | score_parameters(scale_of(scene.model), vector, message)
     params |= {"skip": desk.skip, "tenant": scene.tenant}
     best = []
-    for no, memory, score, similarity, words, members, hidden, seen in conn.execute(
+    for no, memory, score, similarity, words, members, hidden, seen, serving in conn.execute(
         _SQL["candidates"], params, prepare=True, binary=True
     ):
         if memory is not None:
             best.append((no, memory, score, similarity, words))
             continue
+        if serving is not None and serving != scene.model:
+            raise OtherModel
         x = desk.lists[no - 1]
         x.members = members
         x.hidden = tuple(hidden or ())

@@ -1,4 +1,4 @@
-"""What every service works with: one store, one clock, one embedder, one policy, one tenant."""
+"""What every service works with: one store, one clock, one policy, one tenant, the models that serve it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from remembrancer.domain.settings import (
 from remembrancer.projections.scoring import threshold_of
 from remembrancer.services.clock import Clock, make_id
 from remembrancer.services.embedders import Embedder
+from remembrancer.services.models import Models
 from remembrancer.services.settings import Settings
 from remembrancer.services.store import Batch, EventStore, Fold, Loaded, Request, VersionConflict
 
@@ -51,10 +52,19 @@ class Deps:
     store: EventStore
     clock: Clock
     settings: Settings
-    embedder: Embedder | None
+    models: Models
     _policy_lock: threading.Lock = field(default_factory=threading.Lock)
     _recorded: tuple[Policy, int] | None = None
     """The policy that this process last found in force, and the version that says it."""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The model that serves, whatever the settings name (D23); None where the settings want none (T11)."""
+        return self.models.serving
+
+    @embedder.setter
+    def embedder(self, embedder: Embedder | None) -> None:
+        self.models.serving = embedder
 
     @property
     def tenant(self) -> str:
@@ -119,8 +129,11 @@ class Deps:
                 return policy, tenant.version + 1
         return policy, tenant.version
 
-    def threshold(self, policy: Policy) -> float | None:
-        """The lowest score of a reasonable match with the model in use; None without a model (D5)."""
+    def threshold(self, policy: Policy, model: str | None = None) -> float | None:
+        """The lowest score of a reasonable match with a model, the one that serves if none is named; None without
+        a model, or where nobody has measured it (D5)."""
         if policy.match_threshold is not None:
             return policy.match_threshold
-        return None if self.embedder is None else threshold_of(self.embedder.model)
+        if model is None and self.embedder is not None:
+            model = self.embedder.model
+        return None if model is None else threshold_of(model)

@@ -56,6 +56,8 @@ class Scene(NamedTuple):
         return {
             "shards": [s.bytes[0] for s in self.streams],
             "lists": list(self.streams),
+            "kinds": [key.owner.kind for key in self.keys],
+            "subjects": [key.subject for key in self.keys],
             "today": self.today,
             "channel": self.place.channel,
             "tags": list(self.place.tags),

@@ -21,8 +21,9 @@ from redis.retry import Retry
 from remembrancer.domain.errors import RemembrancerError
 from remembrancer.projections.queries import load_queries
 from remembrancer.projections.runner import Parked
-from remembrancer.services.answers import Check, DoctorReport
+from remembrancer.services.answers import Check, DoctorReport, ModelChange
 from remembrancer.services.built_by import read_model
+from remembrancer.services.doctor_models import CHANGE, findings
 from remembrancer.services.embedders import EmbedderFailed
 from remembrancer.services.store import sql
 from remembrancer.services.store.migrate import migrations
@@ -53,7 +54,8 @@ class Doctor:
 
     def report(self) -> DoctorReport:
         """All findings, always in the same order. Never raises for what it finds."""
-        return _report(_Examination(self._engine).checks())
+        examination = _Examination(self._engine)
+        return _report(examination.checks()).model_copy(update={"model": examination.model})
 
     def repair(self) -> DoctorReport:
         """Take up every parked stream again. One check for each: what still fails stays parked, with the reason."""
@@ -84,6 +86,7 @@ class _Examination:
         self._deps = engine.deps
         self._policy = engine.settings.policy()
         self._server: tuple[Any, ...] = ()
+        self.model: ModelChange | None = None
 
     def checks(self) -> Iterator[Check]:
         database = self._look("database", self._database)
@@ -97,6 +100,7 @@ class _Examination:
                 ("parked streams", self._parked),
                 ("workers", self._workers),
                 ("vectors", self._vectors),
+                (CHANGE, self._change),
             ):
                 yield from self._look(name, look)
         for name, look in (
@@ -216,16 +220,20 @@ class _Examination:
         if embedder is None:
             yield Check(name="vectors", ok=True, detail="none are needed without a model")
             return
-        without, others, models = self._ask("vectors", tenant=self._deps.tenant, model=embedder.model)[0]
-        if without or others:
-            named = [f"{without} memories wait for their first vector"] if without else []
-            named += [f"{others} have vectors of another model ({', '.join(sorted(models))})"] if others else []
+        without = self._ask("vectors", tenant=self._deps.tenant, model=embedder.model)[0][0]
+        if without:
+            detail = f"{without} memories wait for their first vector"
             hint = (
                 f"They are embedded in the background once {embedder.model} answers; until then no search finds them."
             )
-            yield Check(name="vectors", ok=False, detail="; ".join(named), hint=hint)
+            yield Check(name="vectors", ok=False, detail=detail, hint=hint)
         else:
             yield Check(name="vectors", ok=True, detail=f"every memory has one of {embedder.model}")
+
+    def _change(self) -> Iterator[Check]:
+        if self._deps.models.own is not None:
+            self.model = self._engine.change.report()
+            yield from findings(self._engine, self.model, self._policy)
 
     # -- around it -------------------------------------------------------------
 

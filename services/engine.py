@@ -24,12 +24,13 @@ from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
+from remembrancer.services.change_model import ChangeOfModel
 from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
-from remembrancer.services.embedders import make_embedder
 from remembrancer.services.finder import Finder
+from remembrancer.services.models import Models
 from remembrancer.services.reading import Reading
 from remembrancer.services.recall import Recall
 from remembrancer.services.remember import Remember
@@ -38,7 +39,7 @@ from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, UnknownEvent, migrate, open_store
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Undo
-from remembrancer.services.vectors import Vectors, kept_dimensions
+from remembrancer.services.vectors import Vectors
 from remembrancer.services.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -98,12 +99,9 @@ class Engine:
     def _build(self, settings: Settings, url: str, clock: Callable[[], datetime], background: bool) -> None:
         self.signal: Signal = make_signal(settings.redis_url)
         self.store = open_store(url, clock=clock, on_commit=self.signal.publish)
-        embedder = make_embedder(
-            settings.embedder, url=settings.embedder_url, model=settings.embedder_model, key=settings.embedder_key,
-            dimensions=kept_dimensions(self.store, f"{settings.embedder}:{settings.embedder_model}"),
-        )  # fmt: skip
-        self.deps = Deps(self.store, clock, settings, embedder)
+        self.deps = Deps(self.store, clock, settings, Models(self.store, settings, clock))
         self.vectors = Vectors(self.deps)
+        self.change = ChangeOfModel(self.deps, self.vectors)
         self.finder = Finder(self.deps)
         self.turns = Turns(self.finder)
         self.waiting = Waiting(self.deps)
@@ -208,17 +206,21 @@ class Engine:
             self.runner.take_up_again(UnknownEvent.__name__)
 
     def _embed_pending(self) -> None:
-        """Make up for vectors that could not be had, beside the projections: a model may take its time (D22)."""
-        if self.vectors.is_due() and (self._chore is None or self._chore.done()):
-            self._chore = self._chores.submit(self._do_chore)
+        """Make up for vectors that could not be had, and get those of a model that is to take over, beside the
+        projections: a model may take its time (D22, D23)."""
+        due = self.vectors.is_due() or self.change.is_due()
+        if due and (self._chore is None or self._chore.done()):
+            self._chore = self._chores.submit(self._do_chores)
 
-    def _do_chore(self) -> None:
-        try:
-            self.vectors.chore()
-        except Unavailable as unavailable:
-            log.info("Missing vectors are asked for again later: %s", unavailable)
-        except Exception:
-            log.exception("The vectors stumble and go on.")
+    def _do_chores(self) -> None:
+        for one in (self.vectors, self.change):
+            try:
+                if one.is_due():
+                    one.chore()
+            except Unavailable as unavailable:
+                log.info("Missing vectors are asked for again later: %s", unavailable)
+            except Exception:
+                log.exception("The vectors stumble and go on.")
 
     def _catch_up(self) -> None:
         """Project what there is, whoever holds the leases, for a while at most: nobody may come after us."""
@@ -241,8 +243,8 @@ class Engine:
             with suppress(Exception):
                 self._catch_up()
         self.recall.close()
-        if self.deps.embedder is not None:
-            self.deps.embedder.close()  # ends what a chore waits for
+        self.change.stop()
+        self.deps.models.close()  # ends what a chore waits for
         self._chores.shutdown(cancel_futures=True)
         self.signal.close()
         self.store.close()

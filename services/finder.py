@@ -151,18 +151,20 @@ class Finder:
         """Memories of a list that no search can find for want of a vector (D22)."""
         if self._deps.embedder is None:
             return frozenset()
-        at = {"shard": stream.bytes[0], "list": stream, "model": self._deps.embedder.model}
+        at = {"shard": stream.bytes[0], "list": stream}
 
         def work(conn: Connection[Any]) -> frozenset[UUID]:
             return frozenset(row[0] for row in conn.execute(_VECTORS["without_vector_in"], at))
 
         return self._deps.store.database.run(work)
 
-    def nearest(self, stream: UUID, vector: Vector, *, but: UUID) -> Near | None:
-        """The memory of a list whose text is nearest to a vector."""
-        assert self._deps.embedder is not None
-        at = {"shard": stream.bytes[0], "list": stream, "vector": HalfVector(vector), "but": but}
-        at["model"] = self._deps.embedder.model
+    def nearest(self, home: Home, vector: Vector, model: str, *, but: UUID) -> Near | None:
+        """The memory of a list whose text is nearest to a vector of this model."""
+        owner = home.key.owner
+        at = {
+            "shard": home.stream.bytes[0], "list": home.stream, "vector": HalfVector(vector), "model": model,
+            "but": but, "tenant": self._deps.tenant, "kind": owner.kind, "subject": owner.key,
+        }  # fmt: skip
 
         def work(conn: Connection[Any]) -> Near | None:
             row = conn.execute(_VECTORS["near_duplicate"], at).fetchone()
@@ -170,13 +172,13 @@ class Finder:
 
         return self._deps.store.database.run(work)
 
-    def archive(self, vector: Vector, limit: int) -> list[ArchiveHit]:
-        """The texts nearest to a vector among all that ever were memories of this tenant."""
-        embedder = self._deps.embedder
-        assert embedder is not None
+    def archive(self, vector: Vector, limit: int, model: str | None = None) -> list[ArchiveHit]:
+        """The texts nearest to a vector of this model (left out, the one that serves) among all that ever were memories
+        of this tenant."""
+        model = model or (self._deps.embedder.model if self._deps.embedder else None)
         at = {
-            "tenant": self._deps.tenant, "model": embedder.model, "dimensions": len(vector),
-            "vector": HalfVector(vector), "limit": limit,
+            "tenant": self._deps.tenant, "model": model, "dimensions": len(vector), "vector": HalfVector(vector),
+            "limit": limit,
         }  # fmt: skip
 
         def work(conn: Connection[Any]) -> list[ArchiveHit]:

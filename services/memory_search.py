@@ -21,7 +21,7 @@ from remembrancer.projections.queries import load_queries
 from remembrancer.projections.scoring import PRIOR, SATURATION, scale_of, score_parameters
 from remembrancer.projections.words import QueryTerms, memory_terms, query_terms
 from remembrancer.services.deps import Deps
-from remembrancer.services.embedders import EmbedderFailed, Vector
+from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
 from remembrancer.services.finder import Finder
 from remembrancer.services.tail import unread
 
@@ -68,14 +68,17 @@ class MemorySearch:
         Args:
             threshold: the lowest score of a reasonable match with the model in use, where it is known (D5).
         """
-        vector, note = self._vector(q)
+        embedder = self._deps.embedder  # once: another model may begin to serve meanwhile (D23)
+        vector, note = self._vector(embedder, q)
         texts = self._by_words(q, persona)
-        if vector is not None:
-            for hit in self._finder.archive(vector, MOST):
+        if vector is not None and embedder is not None:
+            for hit in self._finder.archive(vector, MOST, embedder.model):
                 if persona in (None, hit.persona) or hit.scope == "global":
                     key = ListKey(hit.persona, hit.scope, hit.subject)
                     texts.setdefault((hit.memory, hit.text), Found(hit.memory, key, hit.text, hit.similarity))
-        found = list(texts.values()) if vector is None else self._measured(q, vector, list(texts.values()))
+        found = list(texts.values())
+        if vector is not None and embedder is not None:
+            found = self._measured(q, embedder.model, vector, found)
         for n, one in enumerate(found):
             near = one.score is not None and threshold is not None and one.score >= threshold
             found[n] = replace(one, likely=near or one.share >= ENOUGH)
@@ -85,9 +88,8 @@ class MemorySearch:
             best.setdefault(one.memory, one)
         return Answered(list(best.values()), "words" if vector is None else "similarity and words", note)
 
-    def _vector(self, q: str) -> tuple[Vector | None, str | None]:
+    def _vector(self, embedder: Embedder | None, q: str) -> tuple[Vector | None, str | None]:
         """The vector of the query, or why there is none."""
-        embedder = self._deps.embedder
         if embedder is None:
             return None, "No embedding model is configured, so it was looked for by its words alone (T11)."
         try:
@@ -118,14 +120,12 @@ class MemorySearch:
 
         return self._deps.store.database.run(work)
 
-    def _measured(self, q: str, vector: Vector, found: Sequence[Found]) -> list[Found]:
+    def _measured(self, q: str, model: str, vector: Vector, found: Sequence[Found]) -> list[Found]:
         """With their scores. A text without a vector counts as the least like of them, beside its words."""
-        embedder = self._deps.embedder
-        assert embedder is not None
-        score = score_parameters(scale_of(embedder.model), vector, q)
+        score = score_parameters(scale_of(model), vector, q)
         owners = [one.key.owner for one in found]
         at = score | {
-            "tenant": self._deps.tenant, "model": embedder.model, "shards": [one.memory.bytes[0] for one in found],
+            "tenant": self._deps.tenant, "model": model, "shards": [one.memory.bytes[0] for one in found],
             "kinds": [owner.kind for owner in owners], "subjects": [owner.key for owner in owners],
             "digests": [digest(one.text) for one in found],
         }  # fmt: skip

@@ -180,9 +180,14 @@ class Reading:
         embedder = self._deps.embedder
         if embedder is None:
             raise InvalidInput("No embedding model is configured.", rule="T11", hint="Set REMEMBRANCER_EMBEDDER.")
-        vector = embedder.embed_query(q, timeout=self._deps.settings.embed_timeout)
         self._waiting.settle()
-        return self._finder.archive(vector, limit)
+        while True:
+            vector = embedder.embed_query(q, timeout=self._deps.settings.embed_timeout)
+            hits = self._finder.archive(vector, limit, embedder.model)
+            serving = self._deps.models.look_again()
+            if serving is None or serving.model == embedder.model:
+                return hits
+            embedder = serving  # a switch meanwhile (D23)
 
 
 def _checked_kinds(kinds: object) -> list[str] | None:

@@ -50,7 +50,7 @@ from remembrancer.services.checks import checked_text
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.desk_reader import Desk, Scene, read_desk
-from remembrancer.services.embedders import EmbedderFailed, Vector
+from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
 from remembrancer.services.remember import names
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
@@ -90,6 +90,7 @@ class _Found:
     views: Mapping[UUID, MemoryView] = field(default_factory=dict)
     list_no: Mapping[UUID, int] = field(default_factory=dict)
     threshold: float | None = None
+    model: str | None = None
 
 
 class Recall:
@@ -157,12 +158,13 @@ class Recall:
         keys = [] if memory == "off" else lists_in_play(
             persona, play.place, play.users, persona=play.persona, server=play.server, people=play.people
         )  # fmt: skip
-        model = self._deps.embedder.model if self._deps.embedder else None
+        embedder = self._deps.embedder  # the one that serves as far as we know: the search notices if another does
+        model = embedder.model if embedder else None
         streams = [list_stream(self._deps.tenant, key) for key in keys]
         scene = Scene(keys, streams, play.place, now, play.policy, self._deps.tenant, model)
 
         # 2. the desk, and the embedding of the message, side by side
-        embedding = self._pool.submit(self._embed, message) if why_not is None and keys else None
+        embedding = self._pool.submit(self._embed, embedder, message) if why_not is None and keys else None
         attempt = 1 if turn is None else self._turns.next_attempt(turn)
         taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
         states = {t.home.stream: t.after for t in taken if t.events}
@@ -243,9 +245,9 @@ class Recall:
 
     # -- 2 and 3 ---------------------------------------------------------------------------------------------------
 
-    def _embed(self, message: str) -> Vector:
-        assert self._deps.embedder is not None
-        return self._deps.embedder.embed_query(message, timeout=self._deps.settings.embed_timeout)
+    def _embed(self, embedder: Embedder | None, message: str) -> Vector:
+        assert embedder is not None
+        return embedder.embed_query(message, timeout=self._deps.settings.embed_timeout)
 
     def _search(
         self, embedding: Future[Vector] | None, why_not: str | None, message: str, scene: Scene, desk: Desk
@@ -259,18 +261,25 @@ class Recall:
         except TimeoutError:
             embedding.cancel()
             return _Found("unavailable", "the embedding did not come in time")
-        threshold = self._deps.threshold(scene.policy)
+        threshold = self._deps.threshold(scene.policy, scene.model)
         if threshold is None:
             return _Found("unavailable", f"no threshold is known for {scene.model}: run `calibrate` (D5)")
 
         def work(conn: Connection[Any]) -> Sequence[candidates.Row]:
             return candidates.find(conn, scene, desk, message, vector)
 
-        rows = self._deps.store.database.run(work)
+        try:
+            rows = self._deps.store.database.run(work)
+        except candidates.OtherModel:  # a switch since the message was embedded (D23)
+            serving = self._deps.models.look_again()
+            if serving is None or serving.model == scene.model:
+                return _Found("unavailable", "the embedding model has just been changed")
+            again = self._pool.submit(self._embed, serving, message)
+            return self._search(again, None, message, scene._replace(model=serving.model), desk)
         ranked = rank(Scored(r.view.id, r.list_no, r.score, r.similarity, r.words, r.view.created_at) for r in rows)
         chosen = choose_matches(ranked, threshold=threshold, match_limit=scene.policy.match_limit, on_desk=desk.ids)
         views = {r.view.id: r.view for r in rows}
-        return _Found("ok", None, chosen, views, {r.view.id: r.list_no for r in rows}, threshold)
+        return _Found("ok", None, chosen, views, {r.view.id: r.list_no for r in rows}, threshold, scene.model)
 
     # -- 4 ---------------------------------------------------------------------------------------------------------
 
@@ -306,7 +315,7 @@ class Recall:
             server=play.place.server, channel=play.place.channel, tags=play.place.tags, platform=play.platform,
             day=scene.today, lists=seen_lists, settings=play.settings, policy=play.policy_version, renderer=RENDERER,
             prefix=tuple(i for ids in desk.order for i in ids), late=tuple(recalled),
-            candidates=tuple(found.candidates), model=scene.model if found.status == "ok" else None,
+            candidates=tuple(found.candidates), model=found.model,
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
             asked_at=scene.now,
         )  # fmt: skip
@@ -355,7 +364,7 @@ class Recall:
             search=Search(
                 status=found.status,
                 reason=found.reason,
-                model=scene.model if found.status == "ok" else None,
+                model=found.model,
                 threshold=found.threshold,
                 matches=[m for m in shown if m.matched],
                 candidates=shown,

@@ -48,12 +48,11 @@ from remembrancer.services.answers import (
 from remembrancer.services.checks import answer_erased
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
-from remembrancer.services.embedders import Vector
 from remembrancer.services.finder import Finder, Home
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Decision, Request
 from remembrancer.services.turns import Turns
-from remembrancer.services.vectors import Vectors
+from remembrancer.services.vectors import Embedded, Vectors
 from remembrancer.services.views import view
 
 _ANY_LENGTH = sys.maxsize
@@ -133,7 +132,7 @@ class Remember:
                 "status": "duplicate" if saved.duplicate else "saved",
                 "memory": _json(view(after.memories[saved.memory], after, key, at.policy, now)),
                 "forgotten": _forgotten(saved.forgotten, at, key, now),
-                "warnings": self._warnings(text, saved, vector, stream),
+                "warnings": self._warnings(text, saved, vector, Home(stream, key)),
                 "notices": [
                     _notice(saved_notice(key, _notices(at), text, saved.forgotten and saved.forgotten.memory.text))
                 ],
@@ -414,20 +413,19 @@ class Remember:
                 )
         return None
 
-    def _vector(self, text: object) -> Vector | None:
+    def _vector(self, text: object) -> Embedded | None:
         return self._vectors.of_passage(text) if isinstance(text, str) and text.strip() else None
 
-    def _warnings(self, text: str, saved: lists.Saved, vector: Vector | None, stream: UUID) -> list[str]:
+    def _warnings(self, text: str, saved: lists.Saved, embedded: Embedded | None, home: Home) -> list[str]:
         """What the save did, but should be known: instructions (T16), near-duplicates (D12), no vector (D22)."""
         warnings = [WARNING] if reads_like_an_instruction(text) else []
-        embedder = self._deps.embedder
-        if saved.duplicate or embedder is None:
+        if saved.duplicate or self._deps.embedder is None:
             return warnings
-        if vector is None:
+        if embedded is None:
             warnings.append("The embedding model did not answer: the memory is saved and will be searchable later.")
             return warnings
-        near = self._finder.nearest(stream, vector, but=saved.memory)
-        bound = near_duplicate_of(embedder.model)
+        near = self._finder.nearest(home, embedded.vector, embedded.model, but=saved.memory)
+        bound = near_duplicate_of(embedded.model)
         if near is not None and bound is not None and near.similarity >= bound:
             warnings.append(f"It says nearly the same as {near.id}: \u201c{near.text}\u201d.")
         return warnings

@@ -31,6 +31,7 @@ from remembrancer.services.answers import (
     ImportAnswer,
     ListAnswer,
     MemoryView,
+    ModelChange,
     PersonaView,
     PersonView,
     Position,
@@ -684,6 +685,23 @@ class Remembrancer:
     def calibrate(self, probes: Path | None = None, *, progress: Progress | None = None) -> Calibration:
         """Measure the match threshold for the model in use on the probe set, or on a folder of your own (D5)."""
         return self._engine.calibrator.calibrate(probes, progress)
+
+    def change_model(self, *, progress: Progress | None = None) -> ModelChange:
+        """Bring this tenant to the embedding model of the settings, and return when it serves (D23).
+
+        A model that the tenant has not met yet takes over by itself, in the background of any process that names it and
+        stays open. This does the same while one waits; it is also the way back to a model that was left, and where the
+        model that serves is named, the way to call a change off. Replies go on meanwhile, with the old vectors.
+
+        Args:
+            progress: called about once a second with the texts that have their vector, and all texts.
+
+        Raises:
+            InvalidInput: the settings name no model.
+            EmbedderFailed: the new model does not answer. What is done stays done: ask again.
+            Refused: it may not serve yet, because it has no threshold or refuses too many texts.
+        """
+        return self._engine.change.change(progress)
 
     def wait(
         self, positions: Iterable[Position], *, timeout: float = 5.0, mode: Literal["raise", "stale"] = "raise"

@@ -38,6 +38,10 @@ class Settings(BaseSettings):
     embedder_url: str | None = None
     embedder_model: str | None = None
     embedder_key: str | None = Field(None, repr=False)
+    embedder_previous_url: str | None = Field(
+        None, description="While the model changes: where the one before is, if not where it was (D23)."
+    )
+    embedder_previous_key: str | None = Field(None, repr=False)
     embed_timeout: float = Field(2.0, gt=0, le=60, description="Seconds that a reply waits for its embedding.")
 
     memory_decay_enabled: bool | None = Field(

@@ -13,8 +13,8 @@ FROM (VALUES (1)) AS one (row)
 LEFT JOIN LATERAL (
   SELECT e.model, e.vector FROM remembrancer.embedding e
   WHERE e.shard = %(shard)s AND e.tenant = %(tenant)s AND e.kind = %(kind)s AND e.subject = %(subject)s
-    AND e.digest = %(digest)s
-  ORDER BY e.created_at DESC, e.model LIMIT 1
+    AND e.digest = %(digest)s AND e.vector IS NOT NULL
+    AND e.model = (SELECT s.model FROM remembrancer.model s WHERE s.tenant = %(tenant)s AND s.state = 'serving')
 ) e ON true
 ON CONFLICT (generation, shard, list, memory, version) DO UPDATE SET until_now = true, pinned = excluded.pinned
 

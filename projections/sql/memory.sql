@@ -38,7 +38,7 @@ DELETE FROM remembrancer.list_day
 WHERE generation = %(generation)s AND shard = %(shard)s AND list = %(list)s AND day = %(day)s
 
 -- name: write_memories
--- A memory with a new text, and the vector that is kept for this text, if there is one yet.
+-- A memory with a new text, and the vector that is kept for this text by the model that serves, if there is one (D23).
 INSERT INTO remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at, until, tags, channels,
                                  actor, turn, source, pinned, protected, model, embedding)
 SELECT %(generation)s, %(shard)s, %(list)s, %(id)s, %(text)s, %(terms)s, %(created_at)s, %(updated_at)s, %(until)s,
@@ -47,8 +47,8 @@ FROM (VALUES (1)) AS one (row)
 LEFT JOIN LATERAL (
   SELECT e.model, e.vector FROM remembrancer.embedding e
   WHERE e.shard = %(shard)s AND e.tenant = %(tenant)s AND e.kind = %(kind)s AND e.subject = %(subject)s
-    AND e.digest = %(digest)s
-  ORDER BY e.created_at DESC, e.model LIMIT 1
+    AND e.digest = %(digest)s AND e.vector IS NOT NULL
+    AND e.model = (SELECT s.model FROM remembrancer.model s WHERE s.tenant = %(tenant)s AND s.state = 'serving')
 ) e ON true
 ON CONFLICT (generation, shard, list, id) DO UPDATE SET
   text = excluded.text, terms = excluded.terms, created_at = excluded.created_at, updated_at = excluded.updated_at,

@@ -40,7 +40,8 @@ FROM unnest(%(tenants)s::text[], %(kinds)s::text[], %(subjects)s::text[], %(dige
 CROSS JOIN LATERAL (
   SELECT e.model, e.vector FROM remembrancer.embedding e
   WHERE e.shard = %(shard)s AND e.tenant = p.tenant AND e.kind = p.kind AND e.subject = p.subject AND e.digest = p.digest
-  ORDER BY e.created_at DESC, e.model LIMIT 1
+    AND e.vector IS NOT NULL
+    AND e.model = (SELECT s.model FROM remembrancer.model s WHERE s.tenant = p.tenant AND s.state = 'serving')
 ) e
 
 -- name: copy_list

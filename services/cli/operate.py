@@ -1,4 +1,4 @@
-"""The verbs of whoever runs it: doctor and calibrate."""
+"""The verbs of whoever runs it: doctor, calibrate, change-model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,15 @@ def calibrate(
     here.show(measured, lambda screen: show.calibration(screen, measured))
 
 
+def change_model(here: Session) -> None:
+    """Bring this tenant to the embedding model of the settings. Replies go on with the old one until it is done."""
+    with here.open() as memory, here.screen.progress("Embedding") as progress:
+        now = memory.change_model(progress=progress)
+    here.show(now, lambda screen: screen.line(f"{now.serving} serves since {now.since:%Y-%m-%d %H:%M:%S} UTC."))
+
+
 def register(app: typer.Typer) -> None:
     """Add these verbs."""
     verb(app)(doctor)
     verb(app)(calibrate)
+    verb(app)(change_model)

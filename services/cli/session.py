@@ -41,6 +41,7 @@ class Session:
             from remembrancer.services import open_memory
 
             memory = open_memory(**{**self.options.settings(), **settings})
+        memory.engine.change.automatic = False  # a command that passes by changes no model (D23)
         with memory:
             yield memory
 

@@ -2,21 +2,27 @@
 
 -- name: candidates
 -- Every visible, unpinned memory in play with a vector of this model, scored exactly over all lists together; the best
--- come back. And for each list a row without an id: how many unpinned memories it has, and which were in no search of
+-- come back. A row that has yet to follow a change of the model is read by the vector that is kept for its text (D23). And for each list a row without an id: how many unpinned memories it has, and which were in no search of
 -- this reply (hidden, expired, without a vector: T10, D22, D28), or, where that is almost everybody, which were.
+-- That row also says which model serves: a vector of another one has been made too early, and is made again.
 -- `o_*` are memories that events ahead of the rows have touched: they take the place of their rows (`skip`).
 WITH live AS (
   SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live
 ),
 here AS MATERIALIZED (
   SELECT p.no AS list_no, m.id, m.terms, m.created_at,
-         CASE WHEN m.model = %(model)s AND (m.until IS NULL OR m.until >= %(today)s::date)
+         CASE WHEN (m.until IS NULL OR m.until >= %(today)s::date)
                 AND (m.channels = '{}' OR %(channel)s::text = ANY (m.channels))
                 AND (m.tags = '{}' OR m.tags && %(tags)s::text[])
-              THEN -(m.embedding <#> %(message)s::halfvec) END AS similarity,
-         -(m.embedding <#> %(mean)s::halfvec) AS common
-  FROM unnest(%(shards)s::int2[], %(lists)s::uuid[]) WITH ORDINALITY AS p (shard, list, no)
+              THEN -(v.vector <#> %(message)s::halfvec) END AS similarity,
+         -(v.vector <#> %(mean)s::halfvec) AS common
+  FROM unnest(%(shards)s::int2[], %(lists)s::uuid[], %(kinds)s::text[], %(subjects)s::text[])
+       WITH ORDINALITY AS p (shard, list, kind, subject, no)
   JOIN remembrancer.memory m ON m.generation = (SELECT generation FROM live) AND m.shard = p.shard AND m.list = p.list
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN m.model = %(model)s THEN m.embedding
+                ELSE remembrancer.kept_vector_v1(m.shard, %(tenant)s, p.kind, p.subject, m.text, %(model)s) END AS vector
+  ) v
   WHERE NOT m.pinned AND m.id <> ALL (%(skip)s::uuid[])
   UNION ALL
   SELECT o.no, o.id, o.terms::int4[], o.created_at, CASE WHEN o.visible THEN -(e.vector <#> %(message)s::halfvec) END,
@@ -39,13 +45,15 @@ members AS (
          count(*) FILTER (WHERE h.similarity IS NOT NULL) AS seen
   FROM here h GROUP BY h.list_no
 )
-SELECT list_no, id, score, similarity, words, NULL::int8 AS members, NULL::uuid[] AS hidden, NULL::uuid[] AS seen
+SELECT list_no, id, score, similarity, words, NULL::int8 AS members, NULL::uuid[] AS hidden, NULL::uuid[] AS seen,
+       NULL::text AS serving
 FROM (SELECT * FROM scored ORDER BY score DESC, created_at, id LIMIT %(candidates)s) best
 UNION ALL
 SELECT m.list_no, NULL, NULL, NULL, NULL, m.members,
        CASE WHEN 2 * cardinality(m.hidden) <= m.members THEN m.hidden END,
        CASE WHEN 2 * cardinality(m.hidden) > m.members
-            THEN ARRAY(SELECT h.id FROM here h WHERE h.list_no = m.list_no AND h.similarity IS NOT NULL ORDER BY h.id) END
+            THEN ARRAY(SELECT h.id FROM here h WHERE h.list_no = m.list_no AND h.similarity IS NOT NULL ORDER BY h.id) END,
+       (SELECT s.model FROM remembrancer.model s WHERE s.tenant = %(tenant)s AND s.state = 'serving')
 FROM members m
 
 -- name: views

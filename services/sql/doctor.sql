@@ -26,10 +26,11 @@ LEFT JOIN remembrancer.worker w
   ON w.worker = l.worker AND w.heartbeat_at > clock_timestamp() - make_interval(secs => %(lease_seconds)s)
 
 -- name: vectors
--- Memories of a tenant that the model in use cannot find: without any vector, and with one of another model.
-SELECT count(*) FILTER (WHERE m.model IS NULL), count(*) FILTER (WHERE m.model IS NOT NULL),
-       coalesce(array_agg(DISTINCT m.model) FILTER (WHERE m.model IS NOT NULL), '{}')
+-- Memories of a tenant that the model which serves cannot find: it has no vector of them.
+SELECT count(*)
 FROM remembrancer.memory m
 JOIN remembrancer.list l ON l.generation = m.generation AND l.shard = m.shard AND l.list = m.list
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'memory' AND g.live)
   AND l.tenant = %(tenant)s AND (m.embedding IS NULL OR m.model < %(model)s OR m.model > %(model)s)
+  AND remembrancer.kept_vector_v1(m.shard, l.tenant, CASE WHEN l.scope = 'server' THEN 'server' ELSE 'user' END, l.subject,
+                                  m.text, %(model)s) IS NULL

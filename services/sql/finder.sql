@@ -89,7 +89,7 @@ WHERE h.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
 
 -- name: search_archive
 SELECT memory, persona, scope, subject, text, recorded_at, until_now, similarity
-FROM remembrancer.search_archive_v1(%(tenant)s, %(model)s, %(dimensions)s, %(vector)s, %(limit)s)
+FROM remembrancer.search_archive_v2(%(tenant)s, %(model)s, %(dimensions)s, %(vector)s, %(limit)s)
 
 -- name: history
 -- A page of history. Every filter that is null is left out; the page begins after the cursor.

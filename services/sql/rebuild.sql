@@ -80,7 +80,8 @@ CROSS JOIN LATERAL (SELECT CASE WHEN l.scope = 'server' THEN 'server' ELSE 'user
 JOIN remembrancer.embedding e ON e.shard = l.shard AND e.tenant = l.tenant AND e.kind = k.kind AND e.subject = l.subject
 WHERE m.generation = %(generation)s AND m.embedding IS NULL
   AND l.generation = m.generation AND l.shard = m.shard AND l.list = m.list
-  AND e.digest = sha256(convert_to(m.text, 'UTF8'))
+  AND e.digest = sha256(convert_to(m.text, 'UTF8')) AND e.vector IS NOT NULL
+  AND e.model = (SELECT s.model FROM remembrancer.model s WHERE s.tenant = l.tenant AND s.state = 'serving')
 
 -- name: adopt_archive
 UPDATE remembrancer.archive a SET model = e.model, embedding = e.vector
@@ -88,7 +89,8 @@ FROM remembrancer.embedding e
 WHERE a.generation = %(generation)s AND a.embedding IS NULL
   AND e.shard = a.shard AND e.tenant = a.tenant AND e.subject = a.subject
   AND e.kind = CASE WHEN a.scope = 'server' THEN 'server' ELSE 'user' END
-  AND e.digest = sha256(convert_to(a.text, 'UTF8'))
+  AND e.digest = sha256(convert_to(a.text, 'UTF8')) AND e.vector IS NOT NULL
+  AND e.model = (SELECT s.model FROM remembrancer.model s WHERE s.tenant = a.tenant AND s.state = 'serving')
 
 -- name: live
 SELECT g.projection, g.generation FROM remembrancer.generation g WHERE g.live AND g.projection = ANY (%(projections)s)

@@ -29,4 +29,4 @@ SELECT e.kind, e.subject, e.digest
 FROM unnest(%(shards)s::int2[], %(kinds)s::text[], %(subjects)s::text[], %(digests)s::bytea[]) AS p (shard, kind, subject, digest)
 JOIN remembrancer.embedding e
   ON e.shard = p.shard AND e.tenant = %(tenant)s AND e.kind = p.kind AND e.subject = p.subject AND e.digest = p.digest
- AND e.model = %(model)s
+ AND e.model = %(model)s AND e.vector IS NOT NULL

@@ -199,7 +199,9 @@ def test_memories_without_a_vector_and_with_one_of_another_model_are_counted(wor
     assert "model" not in unwell(world.memory)
     assert checks(world.memory)["vectors"].detail == "every memory has one of openai:words"
     other = world.open(embedder_model="better words")
-    assert unwell(other)["vectors"].detail == "2 have vectors of another model (openai:words)"
+    assert unwell(other)["change of model"].detail == (
+        "the settings name openai:better words, but openai:words serves: no process has begun a change"
+    )
     assert checks(world.open(tenant="another"))["vectors"].ok
 
 

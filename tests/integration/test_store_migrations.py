@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -104,3 +105,30 @@ def test_a_database_that_was_never_migrated_is_unavailable(empty_database_url):
         connection.execute("DROP EXTENSION vector")
     with pytest.raises(Unavailable, match="pgvector"):
         open_store(empty_database_url)
+
+
+def test_the_model_that_most_memories_have_vectors_of_serves_a_database_that_knew_of_none(
+    empty_database_url, monkeypatch
+):
+    """D23."""
+    ours = migrations()
+    with monkeypatch.context() as before:
+        module = sys.modules["remembrancer.services.store.migrate"]
+        before.setattr(module, "migrations", lambda: {name: sql for name, sql in ours.items() if name < "0050"})
+        migrate(empty_database_url)
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        for n, model in enumerate(("openai:old", "openai:old", "openai:new", None)):
+            connection.execute(
+                "INSERT INTO remembrancer.list (generation, shard, list, tenant, persona, scope, subject, version)"
+                " VALUES (1, 7, %s, 'one', 'mira', 'server', %s, 1)",
+                (UUID(int=n), str(n)),
+            )
+            connection.execute(
+                "INSERT INTO remembrancer.memory (generation, shard, list, id, text, terms, created_at, updated_at,"
+                " tags, channels, actor, source, pinned, protected, model, embedding) VALUES (1, 7, %s, %s, '', '{}',"
+                " now(), now(), '{}', '{}', 'person', '{}', false, false, %s, %s::halfvec)",
+                (UUID(int=n), UUID(int=n), model, model and ("[1,2]" if model == "openai:old" else "[1,2,3]")),
+            )
+        migrate(empty_database_url)
+        found = connection.execute("SELECT tenant, model, state, url, dimensions FROM remembrancer.model").fetchall()
+    assert found == [("one", "openai:old", "serving", None, 2)]

@@ -42,7 +42,7 @@ def write(book: Book, bodies: list[Body], *, pinned: bool) -> dict[UUID, Body]:
     ]
     batch = Batch(book.stream(KEY), saved, None, (KEY.owner,))
     book.store.append([batch], request=Request(book.tenant, shard), now=datetime.combine(FIRST, time(1), UTC))
-    book.vectors.keep([(KEY.owner, TEXT, unit(book.world, TEXT))])
+    book.keep(KEY, TEXT)
     return made
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -22,8 +22,9 @@ from remembrancer.domain.identity import ListKey, list_stream, new_id
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.projections.runner import Runner
 from remembrancer.services.deps import Deps
+from remembrancer.services.models import Models
 from remembrancer.services.store import Batch, EventStore, Request, StoreSource
-from remembrancer.services.vectors import Vectors
+from remembrancer.services.vectors import Embedded, Vectors
 from tests.support.world import World
 
 FIRST = date(2026, 5, 4)
@@ -151,13 +152,18 @@ class Book:
             recorded = e.Recorded(event, batch.stream, done.versions[0], batch.stream.bytes[0], 0, done.recorded_at[0])
             self.states[key] = evolve(self.states[key], recorded)
             if (text := getattr(event, "text", None)) and DARK not in text:
-                self.vectors.keep([(key.owner, text, unit(self.world, text))])
+                self.keep(key, text)
 
-    @property
+    def keep(self, key: ListKey, text: str) -> None:
+        """Keep the vector of a text."""
+        self.vectors.keep([(key.owner, text, Embedded("openai:words", unit(self.world, text)))])
+
+    @cached_property
     def vectors(self) -> Vectors:
         engine = self.world.memory.engine
         settings = engine.settings.model_copy(update={"tenant": self.tenant})
-        return Vectors(Deps(self.store, engine.deps.clock, settings, engine.deps.embedder))
+        models = Models(self.store, settings, engine.deps.clock)
+        return Vectors(Deps(self.store, engine.deps.clock, settings, models))
 
     def runner(self, batch: int) -> Runner:
         """The projections, in batches of so many events, a quarter of them of one shard."""

@@ -154,8 +154,17 @@ def rebuilder(*, pause: float = 0.0, standstill: float = 60.0, **settings: Any) 
         sys.stdin.read()
 
 
-ROLES: dict[str, Callable[..., None]] = {"mixer": mixer, "saver": saver, "projector": projector,
-                                        "rebuilder": rebuilder}  # fmt: skip
+def keeper(**settings: Any) -> None:
+    """Stays open in the background, as a bot does: it projects, embeds, and brings in a new model."""
+    with open_memory(**settings):
+        say("ready")
+        sys.stdin.read()
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "mixer": mixer, "saver": saver, "projector": projector, "keeper": keeper,
+    "rebuilder": rebuilder,
+}  # fmt: skip
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](**json.loads(sys.argv[2]))

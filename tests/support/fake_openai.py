@@ -1,6 +1,6 @@
 """A real HTTP server on loopback that speaks OpenAI's embeddings API, well or badly, as a test scripts it.
 
-    with FakeOpenAI() as server:
+    with FakeOpenAI() as server:                      # FakeOpenAI(384, {"bigger": 768}): one model differs
         server.script = [status(429, retry_after="0.1"), right]   # the next requests, in order
         server.otherwise = status(500)                            # all after those; `right` unless said
         make_embedder("openai", url=server.url, model="words")
@@ -38,8 +38,10 @@ class Request:
 class FakeOpenAI:
     """The server, from `with` to the end of the block. Counts and keeps its requests, from any number of threads."""
 
-    def __init__(self, dimensions: int = 768) -> None:
+    def __init__(self, dimensions: int = 768, of_model: dict[str, int] | None = None) -> None:
         self.dimensions = dimensions
+        self.of_model = of_model or {}
+        self.by_model: dict[str, Behaviour] = {}  # models that behave otherwise than `otherwise`
         self.script: list[Behaviour] = []
         self.otherwise: Behaviour = right
         self.requests: list[Request] = []
@@ -52,15 +54,16 @@ class FakeOpenAI:
         """The address for REMEMBRANCER_EMBEDDER_URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def vector_of(self, text: str) -> np.ndarray:
-        """The vector that `right` answers for a text: float64, of this server's dimensions, not normalised."""
-        return vector_of(text, self.dimensions)
+    def vector_of(self, text: str, model: str | None = None) -> np.ndarray:
+        """The vector that `right` answers for a text: float64, not normalised, of this server's dimensions or those
+        that it has for a model."""
+        return vector_of(text, self.of_model.get(model or "", self.dimensions))
 
     def received(self, request: Request) -> Behaviour:
         """Keeps the request and says what is answered."""
         with self._lock:
             self.requests.append(request)
-            return self.script.pop(0) if self.script else self.otherwise
+            return self.script.pop(0) if self.script else self.by_model.get(request.model, self.otherwise)
 
     def __enter__(self) -> FakeOpenAI:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Exchange, self))
@@ -86,6 +89,7 @@ class Exchange(BaseHTTPRequestHandler):
     def __init__(self, fake: FakeOpenAI, *args: Any) -> None:
         self.fake = fake
         self.texts: list[str] = []
+        self.model = ""
         super().__init__(*args)
 
     def do_POST(self) -> None:
@@ -93,6 +97,7 @@ class Exchange(BaseHTTPRequestHandler):
         if self.path != "/v1/embeddings":
             return self.answer_json({"error": {"message": "no such path"}}, status=404)
         self.texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self.model = body["model"]
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
         behave = self.fake.received(Request(self.texts, body["model"], key, body.get("encoding_format")))
         try:
@@ -126,7 +131,7 @@ Behaviour = Callable[[Exchange], None]
 
 
 def right(exchange: Exchange) -> None:
-    exchange.answer_vectors([exchange.fake.vector_of(text).tolist() for text in exchange.texts])
+    exchange.answer_vectors([exchange.fake.vector_of(text, exchange.model).tolist() for text in exchange.texts])
 
 
 def one_vector(exchange: Exchange) -> None:
@@ -159,7 +164,7 @@ def zeros(exchange: Exchange) -> None:
 
 def wrong_dimension(exchange: Exchange) -> None:
     """Good vectors that are one number short."""
-    exchange.answer_vectors([exchange.fake.vector_of(text).tolist()[:-1] for text in exchange.texts])
+    exchange.answer_vectors([exchange.fake.vector_of(text, exchange.model).tolist()[:-1] for text in exchange.texts])
 
 
 def no_numbers(exchange: Exchange) -> None:
