@@ -177,8 +177,39 @@ class Search(Answer):
     candidates: list[MatchView] = []
 
 
+class MessageView(Answer):
+    """What somebody said in a chat. `tokens` are counted by o200k_base; `ref` is the caller's own id of it."""
+
+    id: UUID
+    role: Literal["user", "persona"]
+    author: str
+    text: str
+    tokens: int
+    said_at: datetime
+    turn: str | None
+    attempt: int
+    ref: str | None
+    edited_at: datetime | None
+
+
+class WindowView(Answer):
+    """How the messages of a reply were chosen (R2, D16).
+
+    The last `messages` of those sent are the live window; those before it are in no valid summary and sent as they are.
+    `unsent` found no room: they are kept and counted here, as are all `unsummarised` ones. `tokens` are those of all
+    messages sent.
+    """
+
+    detail: str
+    messages: int
+    tokens: int
+    total: int
+    unsummarised: int
+    unsent: int
+
+
 class ReplyAnswer(Answer):
-    """What a reply is written from."""
+    """What a reply is written from: `messages` oldest first, the newest one last (R1)."""
 
     turn: str
     attempt: int
@@ -186,6 +217,8 @@ class ReplyAnswer(Answer):
     prefix: Prefix
     late: Late
     search: Search
+    messages: list[MessageView] = []
+    window: WindowView | None = None
     notices: list[NoticeView] = []
     positions: list[Position] = []
 
@@ -235,6 +268,7 @@ class PersonaView(Answer):
     name: str
     instructions: str
     learns: bool
+    detail: Literal["key_events", "balanced", "detailed"] | None = None
 
 
 class PersonView(Answer):
@@ -243,6 +277,7 @@ class PersonView(Answer):
     user: str
     privacy: Literal["everywhere", "private_chats_only", "nowhere"]
     not_learning: tuple[str, ...]
+    details: dict[str, Literal["key_events", "balanced", "detailed"]] = {}
 
 
 class ServerView(Answer):

@@ -19,11 +19,13 @@ from psycopg import Connection
 from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
+from remembrancer.projections.conversation import ConversationProjection
 from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
+from remembrancer.services.chats import Chats
 from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
@@ -104,14 +106,20 @@ class Engine:
         self.waiting = Waiting(self.deps)
         self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
         self.undo = Undo(self.deps, self.finder)
-        self.recall = Recall(self.deps, self.turns, self.undo)
+        self.chats = Chats(self.deps, self.turns, self.waiting)
+        self.recall = Recall(self.deps, self.turns, self.undo, self.chats)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)
         read_stream = _stream_reader(self.store)
         self.runner = Runner(
             self.store.database.connection,
             StoreSource(self.store),
-            [MemoryProjection(read_stream), ArchiveProjection(read_stream), HistoryProjection()],
+            [
+                MemoryProjection(read_stream),
+                ArchiveProjection(read_stream),
+                HistoryProjection(),
+                ConversationProjection(read_stream),
+            ],
         )
         self.runner.on_progress = self.waiting.progressed
         self.worker: Worker | None = None

@@ -1,0 +1,41 @@
+"""The answers of the verbs of a chat (DESIGN 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from remembrancer.services.answers import Answer, MessageView, Position
+
+
+class MessagesAnswer(Answer):
+    """A page of a chat, oldest first; `before` continues it into the past."""
+
+    chat: str
+    messages: Sequence[MessageView]
+    before: int | None
+
+
+class PostAnswer(Answer):
+    """A message was posted, edited or deleted."""
+
+    message: UUID
+    chat: str
+    turn: str | None
+    tokens: int
+    positions: Sequence[Position] = ()
+
+
+class ChatView(Answer):
+    """A chat: who talks where, and how much was said. `unsummarised` messages are in no valid summary yet (R5)."""
+
+    chat: str
+    personas: Sequence[str]
+    platform: str
+    server: str | None
+    channel: str | None
+    users: Sequence[str]
+    messages: int
+    unsummarised: int
+    parent: str | None
+    positions: Sequence[Position] = ()
