@@ -368,20 +368,21 @@ class Recall:
             candidates=tuple(found.candidates), model=scene.model if found.status == "ok" else None,
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
         )  # fmt: skip
-        events: list[e.Event] = [record]
-        if attempt > 1:
-            again = e.TurnRegenerated(**stamp(stream.bytes[0]), chat=play.chat, attempt=attempt)
-            events = [again, record]
-        if not play.chat_state.started:
-            started = e.ChatStarted(
-                **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
-                server=play.place.server, channel=play.place.channel, users=play.users,
-            )  # fmt: skip
-            events = [started, *events]
+        events: list[e.Event] = []
         owners: tuple[Subject, ...] = (play.home,)
+        if not play.chat_state.started:
+            events.append(
+                e.ChatStarted(
+                    **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
+                    server=play.place.server, channel=play.place.channel, users=play.users,
+                )
+            )  # fmt: skip
+        if attempt > 1:
+            events.append(e.TurnRegenerated(**stamp(stream.bytes[0]), chat=play.chat, attempt=attempt))
         if said is not None and (new := _message_event(said.message, live.before, play.chat, stamp(stream.bytes[0]))):
             owners = owners_of(play.home, "user", new.author)
             events.append(new)
+        events.append(record)
         batches = [Batch(stream, events, None, owners)]
         if found.status != "ok":
             return batches, recalled
