@@ -11,6 +11,9 @@ Detail = Literal["key_events", "balanced", "detailed"]
 CONTEXT_SHARE = 0.25
 """Of the model's context the window takes at most this much (R2)."""
 
+FRAME_TOKENS = 4
+"""What a message costs beside its text: its role and name, as chat-completions models frame them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -83,10 +86,11 @@ class Live:
             self._open = False
         if not self._open and m.covered:
             return
-        if self.chosen and m.tokens > self._room:
+        takes = m.tokens + FRAME_TOKENS
+        if self.chosen and takes > self._room:
             self._full = True
             return
-        self._room -= m.tokens
+        self._room -= takes
         self.chosen.append(m.n)
         if self._open:
             self._tokens -= m.tokens

@@ -46,6 +46,10 @@ def _names(given: list[str] | None, nobody: bool) -> list[str] | None:
     return [] if nobody else given or None
 
 
+DETAIL = "key_events|balanced|detailed"
+"""The levels of R3, as they are typed."""
+
+
 # -- persona ----------------------------------------------------------------------------------------------------------
 
 
@@ -65,12 +69,23 @@ def persona_set(
     learns: Annotated[
         bool | None, option("--learns/--no-learns", help="Learn from chat, or neither save nor read.")
     ] = None,
+    detail: Annotated[
+        str | None, option(metavar=DETAIL, help="How much of a chat is kept, where its user chose nothing.")
+    ] = None,
     request_id: RequestId = None,
 ) -> None:
     """Change a persona's settings."""
-    given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns)
+    given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns, detail=detail)
     with here.open() as memory:
         _show(here, memory.set_persona(persona, **given, request_id=request_id))
+
+
+def _levels(given: list[str]) -> dict[str, str]:
+    """Levels by persona, from words like mira=detailed."""
+    pairs = [one.rpartition("=") for one in given]
+    if wrong := [one for one, (persona, _, level) in zip(given, pairs, strict=True) if not persona or not level]:
+        raise InvalidInput(f"--detail takes PERSONA=LEVEL, not {wrong[0]!r}.", rule="R3", hint=f"Levels: {DETAIL}.")
+    return {persona: level for persona, _, level in pairs}
 
 
 # -- person -----------------------------------------------------------------------------------------------------------
@@ -92,11 +107,18 @@ def person_set(
     ] = None,
     not_learning: Annotated[list[str] | None, _not_learning("from them")] = None,
     all_learn: Annotated[bool, option("--all-learn", help="Every persona learns from them.")] = False,
+    details: Annotated[
+        list[str] | None,
+        option("--detail", metavar="PERSONA=LEVEL", help=f"How much of their chats is kept ({DETAIL}); repeat."),
+    ] = None,
     request_id: RequestId = None,
 ) -> None:  # fmt: skip
     """Change a person's settings."""
-    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn))
+    levels = _levels(details or [])
+    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn), details=levels or None)
     with here.open() as memory:
+        if levels:
+            given["details"] = memory.person(user).details | levels
         _show(here, memory.set_person(user, **given, request_id=request_id))
 
 
