@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from remembrancer.services.answers import Answer, MessageView, Position
+from remembrancer.services.answers import Answer, MemoryView, MessageView, NoticeView, Position
 
 
 class MessagesAnswer(Answer):
@@ -39,3 +39,12 @@ class ChatView(Answer):
     unsummarised: int
     parent: str | None
     positions: Sequence[Position] = ()
+
+
+class ToolAnswer(Answer):
+    """What came of a tool call: `content` is what to tell the model; `notices` are for people alone (T15)."""
+
+    ok: bool
+    content: str
+    memory: MemoryView | None = None
+    notices: Sequence[NoticeView] = ()

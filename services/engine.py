@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remembrancer.services.calibrate import Calibrator
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
+    from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
 
 log = logging.getLogger("remembrancer")
@@ -140,6 +141,13 @@ class Engine:
             self.worker.start()
 
     # Imported at their first use: most processes need none of them.
+
+    @cached_property
+    def tools(self) -> Tools:
+        """What a model calls in mid-reply."""
+        from remembrancer.services.tools import Tools
+
+        return Tools(self.remember, self.finder, self.turns)
 
     @cached_property
     def transfer(self) -> Transfer:

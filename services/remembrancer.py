@@ -39,7 +39,7 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
-from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer
+from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer, ToolAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
@@ -311,6 +311,37 @@ class Remembrancer:
             model_context=model_context,
             request_id=request_id,
         )
+
+    @staticmethod
+    def tools() -> Sequence[dict[str, Any]]:
+        """What a model can do about memories in mid-reply, for `tools=` of a chat-completions request (R13a):
+        ``remember``, ``update_memory``, ``forget_memory``."""
+        from remembrancer.services.tools import tool_schemas
+
+        return tool_schemas()
+
+    def run_tool(
+        self,
+        persona: str,
+        reply: ReplyAnswer,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        *,
+        request_id: str | None = None,
+    ) -> ToolAnswer:
+        """Do what a model called, as the persona, in the turn of this reply (R13a, D21).
+
+        Args:
+            reply: the reply in whose making the model called: it says what number 3 is.
+            name, arguments: as the call has them; arguments are JSON or values.
+
+        Returns:
+            What to tell the model, also where a rule says no or the call makes no sense: `ok` is false then.
+
+        Raises:
+            NotFound: a reply that was never given here.
+        """
+        return self._engine.tools.run(persona, reply, name, arguments, request_id=request_id)
 
     # -- what is said ----------------------------------------------------------------------------------------------
 
