@@ -263,6 +263,8 @@ class PersonaDefined(Event):
 class PersonaDeleted(Event):
     """The persona talks no more; its key and its server memories live on (D25)."""
 
+    persona: str = ""
+
 
 class PersonChanged(Event):
     """A person's privacy and the personas that do not learn from them (T10, R17)."""

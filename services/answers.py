@@ -271,6 +271,14 @@ class PersonaView(Answer):
     detail: Literal["key_events", "balanced", "detailed"] | None = None
 
 
+class PersonaDeleted(Answer):
+    """A persona was deleted: so many memories of so many people are theirs with every persona now (R11)."""
+
+    persona: str
+    moved: int
+    people: int
+
+
 class PersonView(Answer):
     """A person's settings (T10, R17)."""
 

@@ -48,3 +48,14 @@ class ToolAnswer(Answer):
     content: str
     memory: MemoryView | None = None
     notices: Sequence[NoticeView] = ()
+
+
+class ChatImportAnswer(Answer):
+    """What an import of a chat came to: messages that are new here, worded anew, known already, and left out because
+    the other program hides them."""
+
+    chat: str
+    imported: int
+    edited: int
+    known: int
+    hidden: int

@@ -234,7 +234,7 @@ class Chats:
             return _view_of_answer(before)
         if self.find(name) is not None:
             raise NotAllowed(f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork.")
-        whole, version = self._whole(here)
+        whole, version = self.transcript(here.stream)
         present = [m for m in whole.messages.values() if m.gone is None]
         if message is not None and message not in {m.id for m in present}:
             raise no_such_message(message)
@@ -300,12 +300,13 @@ class Chats:
         """The present wording of messages that are still there."""
         return {m.id: m.text for _, m in reversed(self._as_now(messages)) if m.gone is None} if messages else {}
 
-    def _whole(self, here: ChatHome) -> tuple[Transcript, int]:
+    def transcript(self, stream: UUID) -> tuple[Transcript, int]:
+        """All that was said in a chat, from its events, and the version of its stream."""
+
         def work(conn: Connection[Any]) -> tuple[Transcript, int]:
-            at = {"shard": here.stream.bytes[0], "chat": here.stream}
-            row = conn.execute(_SQL["folded"], at).fetchone()
+            row = conn.execute(_SQL["folded"], {"shard": stream.bytes[0], "chat": stream}).fetchone()
             assert row is not None
-            return read_transcript(conn, self._deps.store, here.stream, row[1]), row[1]
+            return read_transcript(conn, self._deps.store, stream, row[1]), row[1]
 
         return self._deps.store.database.run(work)
 

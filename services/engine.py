@@ -45,8 +45,10 @@ from remembrancer.services.waiting import Waiting
 
 if TYPE_CHECKING:
     from remembrancer.services.calibrate import Calibrator
+    from remembrancer.services.chat_import import ChatImport
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
+    from remembrancer.services.personas import Personas
     from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
 
@@ -143,11 +145,25 @@ class Engine:
     # Imported at their first use: most processes need none of them.
 
     @cached_property
+    def personas(self) -> Personas:
+        """Deletes personas."""
+        from remembrancer.services.personas import Personas
+
+        return Personas(self.deps, self.finder)
+
+    @cached_property
     def tools(self) -> Tools:
         """What a model calls in mid-reply."""
         from remembrancer.services.tools import Tools
 
         return Tools(self.remember, self.finder, self.turns)
+
+    @cached_property
+    def chat_import(self) -> ChatImport:
+        """Brings chats of other programs in."""
+        from remembrancer.services.chat_import import ChatImport
+
+        return ChatImport(self.deps, self.chats)
 
     @cached_property
     def transfer(self) -> Transfer:

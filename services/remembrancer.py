@@ -31,6 +31,7 @@ from remembrancer.services.answers import (
     ImportAnswer,
     ListAnswer,
     MemoryView,
+    PersonaDeleted,
     PersonaView,
     PersonView,
     Position,
@@ -39,7 +40,7 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
-from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer, ToolAnswer
+from remembrancer.services.answers_chat import ChatImportAnswer, ChatView, MessagesAnswer, PostAnswer, ToolAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
 from remembrancer.services.engine import Engine
 from remembrancer.services.finder import as_uuid
@@ -411,6 +412,32 @@ class Remembrancer:
             chat, to=to, message=None if message is None else as_uuid(message), request_id=request_id
         )
 
+    def import_chat(
+        self,
+        text: str,
+        *,
+        chat: str,
+        persona: str,
+        user: str,
+        server: str | None = None,
+        platform: Literal["web", "discord", "telegram", "api"] = "web",
+        progress: Progress | None = None,
+    ) -> ChatImportAnswer:
+        """Bring in a chat of another program: SillyTavern's JSON lines (of swipes the chosen one counts) or plain JSON.
+
+        The same file again brings nothing, a later state of it the rest.
+
+        Args:
+            text: what the file holds; chat: the name of the chat here, which may go on already.
+            persona, user: whose the messages of the first character and of the user are; others keep their names.
+
+        Raises:
+            InvalidInput: no such file; says where it is at fault, and nothing was written.
+        """
+        return self._engine.chat_import.run(
+            text, chat=chat, persona=persona, user=user, server=server, platform=platform, progress=progress
+        )
+
     def chat(self, chat: str) -> ChatView:
         """Who talks in a chat and how much was said, with how many messages are in no summary yet (R5).
 
@@ -524,6 +551,19 @@ class Remembrancer:
         people chose none: ``key_events``, ``balanced`` or ``detailed`` (R3)."""
         changes = {"name": name, "instructions": instructions, "learns": learns, "detail": detail}
         return self._engine.configure.set_persona(persona, changes, request_id)
+
+    def delete_persona(
+        self, persona: str, *, request_id: str | None = None, progress: Progress | None = None
+    ) -> PersonaDeleted:
+        """Delete a persona: it talks no more, and what it knew of people becomes global, as it is (R11).
+
+        Its server memories stay with its key and are there again when `set_persona` brings it back (D25).
+
+        Raises:
+            NotFound: a persona that never was; names near ones (D31).
+            NotAllowed: it is deleted already.
+        """
+        return self._engine.personas.delete(persona, request_id=request_id, progress=progress)
 
     def person(self, user: str) -> PersonView:
         """A person's settings."""

@@ -28,7 +28,7 @@ from remembrancer.services.settings import invalid
 from remembrancer.services.turns import Played, Turns
 
 _LASTING = (
-    "Only what stays true for weeks: names, facts, likes, promises with their dates. Not plot, mood or what passes, nor "
+    "Only what stays true for weeks: names, facts, likes, promises with dates. Not plot, mood or what passes, nor "
     "lore of the world. One sentence or a few, that can be understood alone, with names instead of pronouns and dates "
     "instead of words like tomorrow."
 )

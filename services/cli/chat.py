@@ -14,6 +14,7 @@ from remembrancer.services.answers_chat import ChatView, MessagesAnswer
 from remembrancer.services.cli.arguments import RequestId, TextOption, option
 from remembrancer.services.cli.screen import Screen, shown
 from remembrancer.services.cli.session import Session
+from remembrancer.services.cli.transfer import read_file
 from remembrancer.services.cli.verb import group, verb
 from remembrancer.services.remembrancer import Remembrancer
 
@@ -105,6 +106,38 @@ def chat_fork(
         here.show(answer, lambda screen: screen.line(f"{shown(to)} goes on from {answer.messages} messages."))
 
 
+def chat_import(
+    here: Session,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="SillyTavern's .jsonl or plain JSON; - reads standard input.")
+    ],
+    chat: Annotated[str, option("--chat", metavar="NAME", help="The chat here that it becomes, or goes on.")],
+    persona: Annotated[str, option("--persona", metavar="KEY", help="Whose the character's messages are.")],
+    user: Annotated[str, option("--user", metavar="KEY", help="Whose the other messages are.")],
+    server: Annotated[str | None, option("--server", metavar="KEY", help="Where, if not in private.")] = None,
+    platform: Annotated[str, option(metavar="web|discord|telegram|api", help="Left out, web.")] = "web",
+) -> None:
+    """Bring in a chat of another program. The same file again brings nothing, a later state of it the rest."""
+    text = read_file(file)
+    with here.open() as memory, here.screen.progress("Importing") as progress:
+        answer = memory.import_chat(
+            text,
+            chat=chat,
+            persona=persona,
+            user=user,
+            server=server,
+            platform=cast("Any", platform),
+            progress=progress,
+        )
+    here.show(
+        answer,
+        lambda screen: screen.line(
+            f"{answer.imported} messages imported, {answer.edited} worded anew, {answer.known} known, "
+            f"{answer.hidden} left out as hidden there."
+        ),
+    )
+
+
 def _message(memory: Remembrancer, chat: str, given: str) -> UUID:
     """The message of a chat that an id or the beginning of one means.
 
@@ -159,6 +192,7 @@ def register(app: typer.Typer) -> None:
         ("edit", chat_edit),
         ("delete", chat_delete),
         ("fork", chat_fork),
+        ("import", chat_import),
     ):
         verb(verbs, name)(work)
     app.add_typer(verbs, name="chat")

@@ -9,6 +9,7 @@ import typer
 
 from remembrancer.domain.errors import InvalidInput
 from remembrancer.services.cli.arguments import PersonaKey, RequestId, option
+from remembrancer.services.cli.screen import shown
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.verb import group, verb
 
@@ -78,6 +79,30 @@ def persona_set(
     given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns, detail=detail)
     with here.open() as memory:
         _show(here, memory.set_persona(persona, **given, request_id=request_id))
+
+
+def persona_delete(
+    here: Session,
+    persona: PersonaKey,
+    yes: Annotated[bool, option("--yes", help="Do not ask.")] = False,
+    request_id: RequestId = None,
+) -> None:
+    """Delete a persona. What it knew of people becomes theirs with every persona; `persona set` brings it back."""
+    if not yes and not here.screen.can_ask:
+        raise InvalidInput("There is nobody to ask.", hint="Say --yes.")
+    with here.open() as memory:
+        if not yes and not here.screen.ask(
+            f"Delete {shown(persona)}? Its personal memories become global; its server memories wait for its return."
+        ):
+            raise typer.Exit(1)
+        with here.screen.progress("Moving") as progress:
+            answer = memory.delete_persona(persona, request_id=request_id, progress=progress)
+        here.show(
+            answer,
+            lambda screen: screen.line(
+                f"{shown(persona)} is deleted. {answer.moved} memories of {answer.people} people are global now."
+            ),
+        )
 
 
 def _levels(given: list[str]) -> dict[str, str]:
@@ -227,4 +252,6 @@ def register(app: typer.Typer) -> None:
         group(verbs)
         verb(verbs, "show")(show)
         verb(verbs, "set")(change)
+        if name == "persona":
+            verb(verbs, "delete")(persona_delete)
         app.add_typer(verbs, name=name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.support.command_line import CommandLine, plain
@@ -49,3 +52,21 @@ def test_on_a_terminal_a_chat_reads_like_one(remembrancer: CommandLine) -> None:
     assert seen.code == 0
     assert "juno: hello" in plain(seen.out)
     assert "\x1b[1m" in seen.out
+
+
+def test_a_persona_is_deleted_when_asked_for_twice(remembrancer: CommandLine) -> None:
+    remembrancer("save", "mira", "--user", "juno", "Juno's cat is named Mochi")
+    assert "Say --yes" in remembrancer("persona", "delete", "mira", code=2).err
+    seen = remembrancer.terminal("persona", "delete", "mira", answers=[("[y/N]", "y\n")])
+    assert (seen.code, "1 memories of 1 people are global now" in plain(seen.out)) == (0, True)
+    assert remembrancer.json("list", "--global", "juno")["lists"][0]["count"] == 1
+
+
+def test_a_chat_of_sillytavern_is_imported(remembrancer: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    lines = [{"user_name": "J", "character_name": "M"}, {"name": "M", "is_user": False, "mes": "Hi!"}]
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    words = ("chat", "import", str(file), "--chat", "tea", "--persona", "mira", "--user", "juno")
+    assert "1 messages imported" in remembrancer(*words).out
+    assert remembrancer.json(*words) == {"chat": "tea", "imported": 0, "edited": 0, "known": 1, "hidden": 0}
+    assert "mira: Hi!" in remembrancer("chat", "show", "tea").out
