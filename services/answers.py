@@ -222,6 +222,26 @@ class ReplyAnswer(Answer):
     notices: list[NoticeView] = []
     positions: list[Position] = []
 
+    def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
+        """The messages of a chat-completions call: the prefix, the chat, and the late block before the newest message.
+
+        Where several people or personas talk, their messages begin with their names; those of the persona that talks are
+        the assistant's.
+
+        Args:
+            persona: who talks; left out, every persona's messages are the assistant's.
+        """
+        named = len({m.author for m in self.messages if m.role == "user" or persona not in (None, m.author)}) > 1
+        said = [
+            {"role": "assistant", "content": m.text}
+            if m.role == "persona" and persona in (None, m.author)
+            else {"role": "user", "content": f"{m.author}: {m.text}" if named and m.author else m.text}
+            for m in self.messages
+        ]
+        system = [{"role": "system", "content": self.prefix.text}] if self.prefix.text else []
+        late = [{"role": "system", "content": self.late.text}] if self.late.text else []
+        return [*system, *said[:-1], *late, *said[-1:]]
+
 
 class HistoryEntry(Answer):
     """One line of history (C30)."""

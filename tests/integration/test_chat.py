@@ -239,3 +239,20 @@ def test_bad_messages_are_refused(world: World, text):
     chat = chat_of(world)
     with pytest.raises(InvalidInput):
         world.memory.post(chat, text, author="kai")
+
+
+def test_the_prompt_is_that_of_chat_completions(world: World):
+    world.memory.set_persona(PERSONA, instructions="Be kind.")
+    world.save("Juno's cat is named Mochi")
+    chat = chat_of(world)
+    answer(world, chat, "Hello, Juno!", "t0")
+    prompt = ask(world, "how is Mochi?", "t1").prompt(PERSONA)
+    assert [m["role"] for m in prompt] == ["system", "user", "assistant", "system", "user"]
+    assert prompt[0]["content"].startswith("Be kind.\n\n# What you remember")
+    assert [m["content"] for m in prompt[1:3]] == ["hello", "Hello, Juno!"]
+    assert prompt[3]["content"].startswith("# Recent")
+    assert prompt[4]["content"] == "how is Mochi?"
+    world.memory.post(chat, "and I?", author="kai")
+    world.memory.post(chat, "Hey there", author="rui", role="persona")
+    named = [m["content"] for m in ask(world, "all well", "t2").prompt(PERSONA) if m["role"] == "user"]
+    assert named == ["juno: hello", "juno: how is Mochi?", "kai: and I?", "rui: Hey there", "juno: all well"]
