@@ -223,7 +223,7 @@ class ReplyAnswer(Answer):
     positions: list[Position] = []
 
     def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
-        """The messages of a chat-completions call: the prefix, the chat, and the late block before the newest message.
+        """The messages of a chat-completions call: prefix, chat, and the late block before the newest message.
 
         Where several people or personas talk, their messages begin with their names; those of the persona that talks are
         the assistant's.
