@@ -225,8 +225,8 @@ class ReplyAnswer(Answer):
     def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
         """The messages of a chat-completions call: prefix, chat, and the late block before the newest message.
 
-        Where several people or personas talk, their messages begin with their names; those of the persona that talks are
-        the assistant's.
+        Where several people or personas talk, their messages begin with their names; those of the persona that talks
+        are the assistant's.
 
         Args:
             persona: who talks; left out, every persona's messages are the assistant's.
