@@ -42,6 +42,13 @@ def chat_home(chat: str, *, server: str | None, users: Sequence[str]) -> Subject
     return Subject("chat", chat)
 
 
+def home_of(ev: e.ChatStarted | e.ChatForked) -> Subject:
+    """The home of a chat by its first event: a fork lives where its parent does."""
+    if isinstance(ev, e.ChatForked):
+        return Subject(ev.home_kind, ev.home_key)
+    return chat_home(ev.chat, server=ev.server, users=ev.users)
+
+
 @dataclass(frozen=True, slots=True)
 class Chat:
     """What a reply needs to know of its chat."""
@@ -53,6 +60,6 @@ class Chat:
 def evolve_chat(s: Chat, recorded: e.Recorded) -> Chat:
     """The chat after one more event."""
     ev = recorded.event
-    if isinstance(ev, e.ChatStarted):
+    if isinstance(ev, e.ChatStarted | e.ChatForked):
         return Chat(True, ev.personas)
     return s

@@ -284,10 +284,13 @@ class PersonaDefined(Event):
     name: str
     instructions: str = ""
     learns: bool = True
+    detail: Literal["key_events", "balanced", "detailed"] | None = None
 
 
 class PersonaDeleted(Event):
     """The persona talks no more; its key and its server memories live on (D25)."""
+
+    persona: str = ""
 
 
 class PersonChanged(Event):
@@ -295,6 +298,8 @@ class PersonChanged(Event):
 
     privacy: Literal["everywhere", "private_chats_only", "nowhere"] = "everywhere"
     not_learning: tuple[str, ...] = ()
+    details: Mapping[str, Literal["key_events", "balanced", "detailed"]] = {}
+    """Memory detail by persona (R3)."""
 
 
 class ServerChanged(Event):
@@ -342,6 +347,71 @@ class ChatStarted(Event):
     """A chat came into being with its first reply (D31)."""
 
     chat: str
+    personas: tuple[str, ...]
+    platform: str = "api"
+    server: str | None = None
+    channel: str | None = None
+    users: tuple[str, ...] = ()
+
+
+class MessagePosted(Event):
+    """Somebody said something in a chat. Its number in the chat is its version in the stream.
+
+    The text is sealed under the keys of the chat's home and of whoever wrote it (D24).
+    """
+
+    fact: ClassVar[bool] = True
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    message: UUID
+    role: Literal["user", "persona"]
+    author: str
+    text: str
+    tokens: int
+    attempt: int = 1
+    """Which attempt of its turn a persona's answer belongs to."""
+    said_at: datetime | None = None
+    """Where it was written before it came here; left out, the moment of recording counts."""
+    ref: str | None = None
+    """The caller's own id of it."""
+
+
+class MessageEdited(Event):
+    """A message was worded anew. Summaries that cover it are stale from here on (D17)."""
+
+    fact: ClassVar[bool] = True
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    message: UUID
+    author: str
+    text: str
+    tokens: int
+
+
+class MessageDeleted(Event):
+    """A message was taken out of its chat. Summaries that cover it are stale from here on (D17)."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    message: UUID
+
+
+class ChatForked(Event):
+    """A chat goes on from a message of another one (D18): the first event of the new chat."""
+
+    chat: str
+    parent: str
+    parent_stream: UUID
+    upto: int
+    """Number of the last message that is inherited."""
+    at_version: int
+    """The parent's version: later edits there do not reach the fork."""
+    home_kind: Literal["server", "user", "chat"]
+    home_key: str
+    """Whose shard and key the fork shares with its parent."""
     personas: tuple[str, ...]
     platform: str = "api"
     server: str | None = None
@@ -426,9 +496,8 @@ EVENTS: dict[str, type[Event]] = {
         MemorySaved, MemoryEdited, MemoryDeleted, ListSearched, MemoriesMatched, MemoryAffirmed, MemoryPinned,
         MemoryUnpinned, MemoryEvicted, MemoryRestored, TurnRolledBack, MemoriesCleared, MemoryMoved, UseRecounted,
         SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, TombstonePlaced, TombstonesLifted,
-        PolicyChanged, ChatStarted, ReplySearched,
-        TurnRegenerated,
-        ChatRewound,
+        PolicyChanged, ChatStarted, MessagePosted, MessageEdited, MessageDeleted, ChatForked, ReplySearched,
+        TurnRegenerated, ChatRewound,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -25,6 +25,13 @@ class Policy(BaseModel):
     max_characters: int = Field(500, ge=1, le=20_000, description="Unicode code points of a memory (R9, D10).")
     recent_days: int = Field(7, ge=0, le=3650, description="Days for which a changed text is marked recent (R12).")
     desk_limit: int = Field(100, ge=0, le=10_000, description="Unpinned active memories sent with a reply (R12).")
+    model_context: int = Field(
+        128_000,
+        ge=1_000,
+        le=10_000_000,
+        description="Tokens that the chat model reads, where a reply does not say (R2).",
+    )
+    answer_tokens: int = Field(1_024, ge=0, le=1_000_000, description="Tokens of the context kept free for the answer.")
     decay_enabled: bool = Field(True, description="Off: everything counts as active, nothing is forgotten (T11).")
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from uuid import UUID
 from remembrancer.domain import events as e
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.text import folded
+from remembrancer.domain.window import Detail
 
 Privacy = Literal["everywhere", "private_chats_only", "nowhere"]
 Notices = Literal["everyone", "managers", "hidden"]
@@ -43,10 +44,11 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person's privacy, and the personas that do not learn from them."""
+    """A person's privacy, the personas that do not learn from them, and how much each keeps of their chats (R3)."""
 
     privacy: Privacy = "everywhere"
     not_learning: tuple[str, ...] = ()
+    details: Mapping[str, Detail] = field(default_factory=dict)
     tombstones: Tombstones = Tombstones()
 
 
@@ -54,7 +56,7 @@ def evolve_person(s: Person, recorded: e.Recorded) -> Person:
     """The person after one more event."""
     ev = recorded.event
     if isinstance(ev, e.PersonChanged):
-        return replace(s, privacy=ev.privacy, not_learning=ev.not_learning)
+        return replace(s, privacy=ev.privacy, not_learning=ev.not_learning, details=dict(ev.details))
     return replace(s, tombstones=s.tombstones.evolve(ev))
 
 
@@ -93,13 +95,14 @@ class Persona:
     instructions: str = ""
     learns: bool = True
     deleted: bool = False
+    detail: Detail | None = None
 
 
 def evolve_persona(s: Persona, recorded: e.Recorded) -> Persona:
     """The persona after one more event."""
     match recorded.event:
         case e.PersonaDefined() as ev:
-            return Persona(ev.name, ev.instructions, ev.learns)
+            return Persona(ev.name, ev.instructions, ev.learns, detail=ev.detail)
         case e.PersonaDeleted():
             return replace(s, deleted=True)
     return s

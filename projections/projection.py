@@ -32,6 +32,7 @@ class Projection(Protocol):
         """Fold a batch."""
         ...
 
-    def build(self, generation: int, shard: int) -> Build:
-        """Fold one shard from its first event into the same rows, in memory: for a rebuild."""
+    def build(self, generation: int, shard: int) -> Build | None:
+        """Fold one shard from its first event into the same rows, in memory: for a rebuild. None where the runner is to
+        take a rebuild's events batch by batch, as it does any others."""
         ...

@@ -177,8 +177,39 @@ class Search(Answer):
     candidates: list[MatchView] = []
 
 
+class MessageView(Answer):
+    """What somebody said in a chat. `tokens` are counted by o200k_base; `ref` is the caller's own id of it."""
+
+    id: UUID
+    role: Literal["user", "persona"]
+    author: str
+    text: str
+    tokens: int
+    said_at: datetime
+    turn: str | None
+    attempt: int
+    ref: str | None
+    edited_at: datetime | None
+
+
+class WindowView(Answer):
+    """How the messages of a reply were chosen (R2, D16).
+
+    The last `messages` of those sent are the live window; those before it are in no valid summary and sent as they are.
+    `unsent` found no room: they are kept and counted here, as are all `unsummarised` ones. `tokens` are those of all
+    messages sent.
+    """
+
+    detail: str
+    messages: int
+    tokens: int
+    total: int
+    unsummarised: int
+    unsent: int
+
+
 class ReplyAnswer(Answer):
-    """What a reply is written from."""
+    """What a reply is written from: `messages` oldest first, the newest one last (R1)."""
 
     turn: str
     attempt: int
@@ -186,8 +217,30 @@ class ReplyAnswer(Answer):
     prefix: Prefix
     late: Late
     search: Search
+    messages: list[MessageView] = []
+    window: WindowView | None = None
     notices: list[NoticeView] = []
     positions: list[Position] = []
+
+    def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
+        """The messages of a chat-completions call: prefix, chat, and the late block before the newest message.
+
+        Where several people or personas talk, their messages begin with their names; those of the persona that talks
+        are the assistant's.
+
+        Args:
+            persona: who talks; left out, every persona's messages are the assistant's.
+        """
+        named = len({m.author for m in self.messages if m.role == "user" or persona not in (None, m.author)}) > 1
+        said = [
+            {"role": "assistant", "content": m.text}
+            if m.role == "persona" and persona in (None, m.author)
+            else {"role": "user", "content": f"{m.author}: {m.text}" if named and m.author else m.text}
+            for m in self.messages
+        ]
+        system = [{"role": "system", "content": self.prefix.text}] if self.prefix.text else []
+        late = [{"role": "system", "content": self.late.text}] if self.late.text else []
+        return [*system, *said[:-1], *late, *said[-1:]]
 
 
 class HistoryEntry(Answer):
@@ -235,6 +288,15 @@ class PersonaView(Answer):
     name: str
     instructions: str
     learns: bool
+    detail: Literal["key_events", "balanced", "detailed"] | None = None
+
+
+class PersonaDeleted(Answer):
+    """A persona was deleted: so many memories of so many people are theirs with every persona now (R11)."""
+
+    persona: str
+    moved: int
+    people: int
 
 
 class PersonView(Answer):
@@ -243,6 +305,7 @@ class PersonView(Answer):
     user: str
     privacy: Literal["everywhere", "private_chats_only", "nowhere"]
     not_learning: tuple[str, ...]
+    details: dict[str, Literal["key_events", "balanced", "detailed"]] = {}
 
 
 class ServerView(Answer):

@@ -15,7 +15,7 @@ from remembrancer.domain.persona_memory import Keep
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server, Tenant
 from remembrancer.services.answers import PersonaView, PersonView, ServerView
-from remembrancer.services.checks import answer_erased, checked_flag, checked_text
+from remembrancer.services.checks import answer_erased, checked_flag, checked_text, shown
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.remember import names
@@ -58,7 +58,8 @@ class Configure:
         def event(stamp: dict[str, Any], s: Persona, new: dict[str, Any]) -> e.Event:
             return e.PersonaDefined(
                 **stamp, persona=persona,
-                **{"name": s.name or persona, "instructions": s.instructions, "learns": s.learns} | new,
+                **{"name": s.name or persona, "instructions": s.instructions, "learns": s.learns, "detail": s.detail}
+                | new,
             )  # fmt: skip
 
         stream = persona_stream(self._deps.tenant, persona)
@@ -72,7 +73,8 @@ class Configure:
         subject = Subject("user", check_key("user", user))
 
         def event(stamp: dict[str, Any], s: Person, new: dict[str, Any]) -> e.Event:
-            return e.PersonChanged(**stamp, **{"privacy": s.privacy, "not_learning": s.not_learning} | new)
+            now = {"privacy": s.privacy, "not_learning": s.not_learning, "details": s.details}
+            return e.PersonChanged(**stamp, **now | new)
 
         stream = person_stream(self._deps.tenant, user)
         answer = self._set(
@@ -171,12 +173,14 @@ class _AsItIs(Exception):
 
 def persona_view(persona: str, s: Persona) -> PersonaView:
     """A persona's settings as an answer."""
-    return PersonaView(persona=persona, name=s.name or persona, instructions=s.instructions, learns=s.learns)
+    return PersonaView(
+        persona=persona, name=s.name or persona, instructions=s.instructions, learns=s.learns, detail=s.detail
+    )
 
 
 def person_view(user: str, s: Person) -> PersonView:
     """A person's settings as an answer."""
-    return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning)
+    return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning, details=dict(s.details))
 
 
 def server_view(server: str, s: Server) -> ServerView:
@@ -192,9 +196,26 @@ def _checked(field: str, value: Any) -> Any:
         return names("user" if field == "blocklist" else "persona", value)
     if field in ("learns", "personal_memories", "private"):
         return checked_flag(field, value)
-    if field in ("name", "instructions", "privacy", "notices"):
+    if field == "details":
+        return checked_details(value)
+    if field == "detail" and value is None:
+        return None
+    if field in ("name", "instructions", "privacy", "notices", "detail"):
         return checked_text(field, value)
     return value
+
+
+def checked_details(value: object) -> dict[str, str]:
+    """Memory detail by persona (R3).
+
+    Raises:
+        InvalidInput: no mapping of personas to texts.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(
+            f"details must be levels by persona, not {shown(value)}.", hint='As in {"mira": "detailed"}.'
+        )
+    return {check_key("persona", k): checked_text("detail", v) for k, v in sorted(value.items())}
 
 
 def checked_policy(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,14 @@ from psycopg import Connection
 from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
+from remembrancer.projections.conversation import ConversationProjection
 from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
 from remembrancer.projections.worker import Worker
 from remembrancer.services.change_model import ChangeOfModel
+from remembrancer.services.chats import Chats
 from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
@@ -45,10 +47,13 @@ from remembrancer.services.waiting import Waiting
 if TYPE_CHECKING:
     from remembrancer.services.at import At
     from remembrancer.services.calibrate import Calibrator
+    from remembrancer.services.chat_import import ChatImport
     from remembrancer.services.diff import Diff
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
+    from remembrancer.services.personas import Personas
     from remembrancer.services.rebuild import Rebuild
+    from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
     from remembrancer.services.what_if import WhatIfs
     from remembrancer.services.why import Why
@@ -107,14 +112,20 @@ class Engine:
         self.waiting = Waiting(self.deps)
         self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
         self.undo = Undo(self.deps, self.finder)
-        self.recall = Recall(self.deps, self.turns, self.undo)
+        self.chats = Chats(self.deps, self.turns, self.waiting)
+        self.recall = Recall(self.deps, self.turns, self.undo, self.chats)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)
         read_stream = _stream_reader(self.store)
         self.runner = Runner(
             self.store.database.connection,
             StoreSource(self.store),
-            [MemoryProjection(read_stream), ArchiveProjection(read_stream), HistoryProjection()],
+            [
+                MemoryProjection(read_stream),
+                ArchiveProjection(read_stream),
+                HistoryProjection(),
+                ConversationProjection(read_stream),
+            ],
         )
         self.runner.on_progress = self.waiting.progressed
         self.worker: Worker | None = None
@@ -135,6 +146,27 @@ class Engine:
             self.worker.start()
 
     # Imported at their first use: most processes need none of them.
+
+    @cached_property
+    def personas(self) -> Personas:
+        """Deletes personas."""
+        from remembrancer.services.personas import Personas
+
+        return Personas(self.deps, self.finder)
+
+    @cached_property
+    def tools(self) -> Tools:
+        """What a model calls in mid-reply."""
+        from remembrancer.services.tools import Tools
+
+        return Tools(self.remember, self.finder, self.turns)
+
+    @cached_property
+    def chat_import(self) -> ChatImport:
+        """Brings chats of other programs in."""
+        from remembrancer.services.chat_import import ChatImport
+
+        return ChatImport(self.deps, self.chats)
 
     @cached_property
     def transfer(self) -> Transfer:

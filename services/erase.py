@@ -32,7 +32,9 @@ from remembrancer.services.store import Appended, Request, mapper
 from remembrancer.services.store.append import ASSIGN, Call, Placed, append
 
 _SQL = load_queries("remembrancer.services", "erase")
-_ROWS = ("memories", "uses", "archive", "wordings", "history", "vectors", "snapshots", "parked")
+_ROWS = (
+    "memories", "uses", "archive", "wordings", "history", "messages", "chats", "vectors", "snapshots", "parked",
+)  # fmt: skip
 
 
 class _Stream(NamedTuple):
@@ -154,7 +156,7 @@ class Erase:
                 continue
             if said.get("scope") in ("personal", "global") and said.get("subject") == subject.key:
                 found[stream] = ListKey(said["persona"], said["scope"], subject.key)
-            elif stream == settings or (kind == "ChatStarted" and _is_alone(said, subject.key)):
+            elif stream == settings or (kind in ("ChatStarted", "ChatForked") and _is_alone(said, subject.key)):
                 found[stream] = None
         if not found and not _one(conn, "key", at):
             raise self._nobody(conn, subject.key)

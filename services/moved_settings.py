@@ -119,7 +119,7 @@ class MovedSettings:
 
         match row:
             case PersonaRow():
-                fields = row.model_dump(include={"persona", "name", "instructions", "learns"})
+                fields = row.model_dump(include={"persona", "name", "instructions", "learns", "detail"})
                 defined: list[e.Event] = [e.PersonaDefined(**stamp(), **fields)]
                 return [*defined, e.PersonaDeleted(**stamp())] if row.deleted else defined
             case PersonRow():
@@ -133,12 +133,13 @@ def _row(key: str, s: Persona | Person | Server) -> PersonaRow | PersonRow | Ser
     match s:
         case Persona():
             row: PersonaRow | PersonRow | ServerRow = PersonaRow(
-                persona=key, name=s.name or key, instructions=s.instructions, learns=s.learns, deleted=s.deleted
-            )
+                persona=key, name=s.name or key, instructions=s.instructions, learns=s.learns, detail=s.detail,
+                deleted=s.deleted,
+            )  # fmt: skip
             if s.instructions == ERASED:
                 return None
         case Person():
-            row = PersonRow(user=key, privacy=s.privacy, not_learning=s.not_learning)
+            row = PersonRow(user=key, privacy=s.privacy, not_learning=s.not_learning, details=dict(s.details))
         case Server():
             row = ServerRow(
                 server=key,

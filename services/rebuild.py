@@ -247,7 +247,8 @@ class Rebuild:
             at = work.at | {"shard": row[0]}
             try:
                 with conn.transaction():
-                    builds = [p.build(work.generation, row[0]) for p in work.projections]
+                    made = {p.name: p.build(work.generation, row[0]) for p in work.projections}
+                    builds = [build for build in made.values() if build is not None]
                     position, count = pour_shard(conn, row[0], self._source.decode, builds, told)
             except Exception as error:
                 if is_outage(error):
@@ -257,7 +258,8 @@ class Rebuild:
                 )
                 conn.execute(_POUR["left_to_the_runner"], at)
             else:
-                conn.execute(_POUR["poured"], at | {"position": position, "events": count})
+                poured = [name for name, build in made.items() if build is not None]
+                conn.execute(_POUR["poured"], at | {"projections": poured, "position": position, "events": count})
             return True
 
     # -- 3. attach -----------------------------------------------------------------------------------------------------

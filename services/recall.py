@@ -36,7 +36,9 @@ from remembrancer.domain.matching import Scored, choose_matches, rank
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.prompt import RENDERER, Line, fingerprint, in_print_order, render_late, render_prefix
 from remembrancer.domain.settings import Person, Persona, Server
+from remembrancer.domain.transcript import Message
 from remembrancer.domain.visibility import Place, lists_in_play
+from remembrancer.domain.window import LEVELS, Detail, level_for
 from remembrancer.services import candidates
 from remembrancer.services.answers import (
     Late,
@@ -45,15 +47,19 @@ from remembrancer.services.answers import (
     Prefix,
     ReplyAnswer,
     Search,
+    WindowView,
 )
-from remembrancer.services.checks import checked_text
+from remembrancer.services.chats import Chats, owners_of, view_of
+from remembrancer.services.checks import checked_number, checked_text
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.desk_reader import Desk, Scene, read_desk
 from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
+from remembrancer.services.live_reader import LiveMessages, Said, read_live
 from remembrancer.services.remember import names
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
+from remembrancer.services.tokens import count_tokens
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Taken, Undo
 
@@ -79,6 +85,13 @@ class _Play:
     policy_version: int
     settings: dict[UUID, int]
 
+    @property
+    def detail(self) -> Detail:
+        """How much of the conversation is kept (R3)."""
+        author = self.people.get(self.users[0]) if self.users else None
+        chosen = None if author is None else author.details.get(self.persona_key)
+        return level_for(self.platform, chosen, self.persona.detail)
+
 
 @dataclass(slots=True)
 class _Found:
@@ -96,10 +109,11 @@ class _Found:
 class Recall:
     """Replies. See the module."""
 
-    def __init__(self, deps: Deps, turns: Turns, undo: Undo) -> None:
+    def __init__(self, deps: Deps, turns: Turns, undo: Undo, chats: Chats) -> None:
         self._deps = deps
         self._undo = undo
         self._turns = turns
+        self._chats = chats
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="remembrancer-embed")
 
     def close(self) -> None:
@@ -119,18 +133,20 @@ class Recall:
         platform: str,
         turn: str | None,
         memory: str,
+        model_context: int | None,
         request_id: str | None,
     ) -> ReplyAnswer:
         """One reply. See `Remembrancer.reply`."""
         now = self._deps.now()
-        asked = _checked(persona, message, users, server, channel, tags, chat, platform, turn, memory)
+        asked = _checked(persona, message, users, server, channel, tags, chat, platform, turn, memory, model_context)
         home_chat = (
             chat if chat is not None else default_chat(persona, server=server, channel=channel, users=asked.users)
         )
-        home = chat_home(home_chat, server=server, users=asked.users)
+        known = self._chats.find(chat) if chat is not None else None
+        home = known.home if known is not None else chat_home(home_chat, server=server, users=asked.users)
         request = self._request(home, request_id, message, memory, turn, asked, home_chat)
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
-            return _answered(before)
+            return self._answered(before)
         for tries in range(MOST_TRIES):
             try:
                 return self._once(asked, message, home_chat, home, platform, turn, memory, request, now)
@@ -168,23 +184,30 @@ class Recall:
         attempt = 1 if turn is None else self._turns.next_attempt(turn)
         taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
         states = {t.home.stream: t.after for t in taken if t.events}
-        desk = self._deps.store.database.run(lambda conn: read_desk(conn, self._deps.store, scene, states))
+        turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
+        said = self._said(play, message, turn_id, attempt, memory)
+
+        def read(conn: Connection[Any]) -> tuple[Desk, str, LiveMessages]:
+            desk = read_desk(conn, self._deps.store, scene, states)
+            text = render_prefix(play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines)
+            return desk, text, self._live(conn, play, asked.model_context, text, said, memory)
+
+        desk, prefix, live = self._deps.store.database.run(read)
 
         # 3. candidates and scores
         found = self._search(embedding, why_not, message, scene, desk)
 
         # 4. matches, recalled, day tick
-        turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
         _count_taken_back(desk, taken)
-        batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory)
+        batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory, said, live)
         batches = _behind(taken, batches)
 
         # 5. one append, 6. the answer
-        answer = self._answer(play, scene, desk, found, recalled, turn_id, attempt)
-        kept = b"" if request_id is None else zlib.compress(orjson.dumps(answer.model_dump(mode="json")), 1)
+        answer = self._answer(play, scene, desk, found, recalled, turn_id, attempt, prefix, live)
+        kept = b"" if request_id is None else zlib.compress(orjson.dumps(_to_keep(answer).model_dump(mode="json")), 1)
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
-            return _answered(done)
+            return self._answered(done)
         return answer.model_copy(update={"positions": positions(done)})
 
     # -- 1 ---------------------------------------------------------------------------------------------------------
@@ -243,6 +266,41 @@ class Recall:
         keep = tuple(owners) if request_id is not None else ()
         return request_for(tenant, shard_of(tenant, home), "reply", request_id, body, keep)
 
+    def _said(self, play: _Play, message: str, turn: str, attempt: int, memory: str) -> Said | None:
+        """The newest message as one of the chat, if it is kept: it has a text, and the chat has a memory (R17)."""
+        if memory == "off" or not message.strip():
+            return None
+        now, author = self._deps.now(), play.users[0] if play.users else ""
+        new = Message(
+            2**62,
+            make_id(self._stream(play).bytes[0]),
+            "user",
+            author,
+            message,
+            count_tokens(message),
+            now,
+            turn,
+            attempt,
+        )
+        return Said(new, turn, attempt > 1)
+
+    def _live(
+        self, conn: Connection[Any], play: _Play, context: int | None, prefix: str, said: Said | None, memory: str
+    ) -> LiveMessages:
+        """The messages of the chat that this reply sends (R2, D16)."""
+        if memory == "off":
+            return LiveMessages((), 0, 0, 0, 0)
+        policy = play.policy
+        context = context or policy.model_context
+        late = min(policy.match_limit * policy.max_characters, context // 8)
+        return read_live(
+            conn, self._deps.store, self._stream(play), level=LEVELS[play.detail], context=context, said=said,
+            room=context - policy.answer_tokens - count_tokens(prefix) - late,
+        )  # fmt: skip
+
+    def _stream(self, play: _Play) -> UUID:
+        return chat_stream(self._deps.tenant, play.chat, play.home)
+
     # -- 2 and 3 ---------------------------------------------------------------------------------------------------
 
     def _embed(self, embedder: Embedder | None, message: str) -> Vector:
@@ -293,6 +351,8 @@ class Recall:
         attempt: int,
         request_id: str | None,
         memory: str,
+        said: Said | None,
+        live: LiveMessages,
     ) -> tuple[list[Batch], list[UUID]]:
         """The events of this reply: the chat's record, and on each list its day tick and its matches."""
         tenant = self._deps.tenant
@@ -319,17 +379,22 @@ class Recall:
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
             asked_at=scene.now,
         )  # fmt: skip
-        events: list[e.Event] = [record]
-        if attempt > 1:
-            again = e.TurnRegenerated(**stamp(stream.bytes[0]), chat=play.chat, attempt=attempt)
-            events = [again, record]
+        events: list[e.Event] = []
+        owners: tuple[Subject, ...] = (play.home,)
         if not play.chat_state.started:
-            started = e.ChatStarted(
-                **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
-                server=play.place.server, channel=play.place.channel, users=play.users,
+            events.append(
+                e.ChatStarted(
+                    **stamp(stream.bytes[0]), chat=play.chat, personas=(play.persona_key,), platform=play.platform,
+                    server=play.place.server, channel=play.place.channel, users=play.users,
+                )
             )  # fmt: skip
-            events = [started, *events]
-        batches = [Batch(stream, events, None, (play.home,))]
+        if attempt > 1:
+            events.append(e.TurnRegenerated(**stamp(stream.bytes[0]), chat=play.chat, attempt=attempt))
+        if said is not None and (new := _message_event(said.message, live.before, play.chat, stamp(stream.bytes[0]))):
+            owners = owners_of(play.home, "user", new.author)
+            events.append(new)
+        events.append(record)
+        batches = [Batch(stream, events, None, owners)]
         if found.status != "ok":
             return batches, recalled
         for no, x in enumerate(desk.lists, start=1):
@@ -347,9 +412,9 @@ class Recall:
     # -- 6 ---------------------------------------------------------------------------------------------------------
 
     def _answer(
-        self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], turn: str, attempt: int
-    ) -> ReplyAnswer:
-        text = render_prefix(play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines)
+        self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], turn: str, attempt: int,
+        text: str, live: LiveMessages,
+    ) -> ReplyAnswer:  # fmt: skip
         on_desk = [desk.views[i] for i in in_print_order(desk.order, desk.lines)]
         late_views = [found.views[i] for i in recalled]
         recent = [n for n, v in enumerate(on_desk, start=1) if v.recent]
@@ -369,7 +434,25 @@ class Recall:
                 matches=[m for m in shown if m.matched],
                 candidates=shown,
             ),
-        )
+            messages=[view_of(m) for m in live.messages],
+            window=WindowView(
+                detail=play.detail, messages=live.window, tokens=sum(m.tokens for m in live.messages), total=live.total,
+                unsummarised=live.unsummarised, unsent=live.unsent,
+            ),
+        )  # fmt: skip
+
+    def _answered(self, done: Appended) -> ReplyAnswer:
+        """The first answer to a request that came again (D19), with its messages as they are worded now."""
+        if not done.answer:
+            raise NotAllowed(
+                "This request was answered before, and whom it was about has been erased since.",
+                rule="D24",
+                hint="Use a new request_id.",
+            )
+        answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
+        now = self._chats.texts([m.id for m in answer.messages])
+        messages = [m.model_copy(update={"text": now[m.id]}) for m in answer.messages if m.id in now]
+        return answer.model_copy(update={"positions": positions(done), "messages": messages})
 
 
 def _count_taken_back(desk: Desk, taken: Sequence[Taken]) -> None:
@@ -399,6 +482,7 @@ class _Asked:
     users: tuple[str, ...]
     place: Place
     platform: str
+    model_context: int | None
 
     def __str__(self) -> str:
         return repr(self)
@@ -415,6 +499,7 @@ def _checked(
     platform: str,
     turn: str | None,
     memory: str,
+    model_context: object,
 ) -> _Asked:
     check_key("persona", persona)
     checked_text("message", message)
@@ -426,16 +511,27 @@ def _checked(
         if name is not None:
             check_key(what, name)
     people = names("user", users, in_order=True)
-    return _Asked(persona, people, Place(server, channel, names("tag", tags)), platform)
+    context = None if model_context is None else checked_number("model_context", model_context, 1_000, 10_000_000)
+    return _Asked(persona, people, Place(server, channel, names("tag", tags)), platform, context)
 
 
-def _answered(done: Appended) -> ReplyAnswer:
-    """The first answer to a request that came again (D19)."""
-    if not done.answer:
-        raise NotAllowed(
-            "This request was answered before, and whom it was about has been erased since.",
-            rule="D24",
-            hint="Use a new request_id.",
-        )
-    answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
-    return answer.model_copy(update={"positions": positions(done)})
+def _to_keep(answer: ReplyAnswer) -> ReplyAnswer:
+    """What is kept for a repetition: of messages their ids, since a chat keeps their texts, and may lose them (D24)."""
+    return answer.model_copy(update={"messages": [m.model_copy(update={"text": ""}) for m in answer.messages]})
+
+
+def _message_event(
+    said: Message, before: Message | None, chat: str, stamp: dict[str, Any]
+) -> e.MessagePosted | e.MessageEdited | None:
+    """How the newest message is recorded: nothing where the turn comes again with the same one."""
+    stamp = stamp | {"actor": "person"}
+    if before is None:
+        return e.MessagePosted(
+            **stamp, chat=chat, message=said.id, role="user", author=said.author, text=said.text, tokens=said.tokens,
+            attempt=said.attempt,
+        )  # fmt: skip
+    if before.text == said.text:
+        return None
+    return e.MessageEdited(
+        **stamp, chat=chat, message=before.id, author=before.author, text=said.text, tokens=said.tokens
+    )

@@ -32,6 +32,7 @@ from remembrancer.services.answers import (
     ListAnswer,
     MemoryView,
     ModelChange,
+    PersonaDeleted,
     PersonaView,
     PersonView,
     Position,
@@ -40,6 +41,7 @@ from remembrancer.services.answers import (
     ServerView,
     UndoAnswer,
 )
+from remembrancer.services.answers_chat import ChatImportAnswer, ChatView, MessagesAnswer, PostAnswer, ToolAnswer
 from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
 from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, RebuildStatus
 from remembrancer.services.answers_what_if import WhatIfAnswer
@@ -280,6 +282,7 @@ class Remembrancer:
         platform: Literal["web", "discord", "telegram", "api"] = "api",
         turn: str | None = None,
         memory: Literal["on", "off"] = "on",
+        model_context: int | None = None,
         request_id: str | None = None,
     ) -> ReplyAnswer:
         """Search and desk of one reply: what to put at the beginning of a prompt, and what near its end.
@@ -290,9 +293,11 @@ class Remembrancer:
             server, channel: where; chat: left out, the one of this persona there or with its one user (D26).
             tags: which tagged memories this reply may use (T10).
             turn: an id of the caller's; left out, one is made.
-            memory: ``off`` for a challenge or private chat: no memory at all (R17).
+            memory: ``off`` for a challenge or private chat: no memory at all (R17), and nothing of it is kept.
+            model_context: tokens that the chat model reads; left out, the policy's.
 
         Returns:
+            `messages`: the chat's live window and what no summary covers, oldest first, the newest one last (R2, D16);
             `prefix`: the same bytes from reply to reply until a list changes (T17); `late`: what was recalled (T6);
             `search`: ``ok``, ``unavailable`` (the model failed: nothing ticks, T8) or ``off``.
 
@@ -310,8 +315,153 @@ class Remembrancer:
             platform=platform,
             turn=turn,
             memory=memory,
+            model_context=model_context,
             request_id=request_id,
         )
+
+    @staticmethod
+    def tools() -> Sequence[dict[str, Any]]:
+        """What a model can do about memories in mid-reply, for `tools=` of a chat-completions request (R13a):
+        ``remember``, ``update_memory``, ``forget_memory``."""
+        from remembrancer.services.tools import tool_schemas
+
+        return tool_schemas()
+
+    def run_tool(
+        self,
+        persona: str,
+        reply: ReplyAnswer,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        *,
+        request_id: str | None = None,
+    ) -> ToolAnswer:
+        """Do what a model called, as the persona, in the turn of this reply (R13a, D21).
+
+        Args:
+            reply: the reply in whose making the model called: it says what number 3 is.
+            name, arguments: as the call has them; arguments are JSON or values.
+
+        Returns:
+            What to tell the model, also where a rule says no or the call makes no sense: `ok` is false then.
+
+        Raises:
+            NotFound: a reply that was never given here.
+        """
+        return self._engine.tools.run(persona, reply, name, arguments, request_id=request_id)
+
+    # -- what is said ----------------------------------------------------------------------------------------------
+
+    def post(
+        self,
+        chat: str,
+        text: str,
+        *,
+        author: str,
+        role: Literal["user", "persona"] = "user",
+        turn: str | None = None,
+        said_at: datetime | None = None,
+        ref: str | None = None,
+        request_id: str | None = None,
+    ) -> PostAnswer:
+        """Put a message into a chat: the answer of a persona (`role="persona"`, its turn), or what was said otherwise.
+
+        The message that `reply` was asked with is in the chat by that.
+
+        Args:
+            author: the key of the persona or user who wrote it.
+            turn: of an answer, the turn that it belongs to: a new attempt of that turn takes it back (D19).
+            said_at: when it was written, aware; left out, now. ref: your own id of it.
+
+        Raises:
+            NotFound: a chat that never was; names near ones (D31).
+            InvalidInput: an empty message, or no text at all.
+        """
+        return self._engine.chats.post(
+            chat, text=text, author=author, role=role, turn=turn, said_at=said_at, ref=ref, request_id=request_id
+        )
+
+    def edit_message(
+        self, message: UUID | str, text: str, *, chat: str | None = None, request_id: str | None = None
+    ) -> PostAnswer:
+        """Word a message anew; a summary that covers it is made again (D17).
+
+        Args:
+            chat: which chat's, where a fork inherited it; left out, the one in which it was said.
+
+        Raises:
+            NotFound: a message that never was, or is gone.
+        """
+        return self._engine.chats.edit(as_uuid(message), text=text, chat=chat, request_id=request_id)
+
+    def delete_message(
+        self, message: UUID | str, *, chat: str | None = None, request_id: str | None = None
+    ) -> PostAnswer:
+        """Take a message out of its chat; a summary that covers it is made again (D17).
+
+        Raises:
+            NotFound: a message that never was, or is gone.
+        """
+        return self._engine.chats.delete(as_uuid(message), chat=chat, request_id=request_id)
+
+    def fork(self, chat: str, to: str, *, message: UUID | str | None = None, request_id: str | None = None) -> ChatView:
+        """Go on from a message as another chat: it inherits what was said so far, and shares the memories (D18, R10).
+
+        Args:
+            to: the name of the new chat; message: the last one that is inherited, left out the newest.
+
+        Raises:
+            NotFound: no such chat, or no such message in it.
+            NotAllowed: there is a chat of that name.
+        """
+        return self._engine.chats.fork(
+            chat, to=to, message=None if message is None else as_uuid(message), request_id=request_id
+        )
+
+    def import_chat(
+        self,
+        text: str,
+        *,
+        chat: str,
+        persona: str,
+        user: str,
+        server: str | None = None,
+        platform: Literal["web", "discord", "telegram", "api"] = "web",
+        progress: Progress | None = None,
+    ) -> ChatImportAnswer:
+        """Bring in a chat of another program: SillyTavern's JSON lines (of swipes the chosen one counts) or plain JSON.
+
+        The same file again brings nothing, a later state of it the rest.
+
+        Args:
+            text: what the file holds; chat: the name of the chat here, which may go on already.
+            persona, user: whose the messages of the first character and of the user are; others keep their names.
+
+        Raises:
+            InvalidInput: no such file; says where it is at fault, and nothing was written.
+        """
+        return self._engine.chat_import.run(
+            text, chat=chat, persona=persona, user=user, server=server, platform=platform, progress=progress
+        )
+
+    def chat(self, chat: str) -> ChatView:
+        """Who talks in a chat and how much was said, with how many messages are in no summary yet (R5).
+
+        Raises:
+            NotFound: a chat that never was; names near ones (D31).
+        """
+        return self._engine.chats.view(chat)
+
+    def messages(self, chat: str, *, limit: int = 50, before: int | None = None) -> MessagesAnswer:
+        """The newest messages of a chat, oldest first.
+
+        Args:
+            limit: 1 to 1000; before: `before` of the page after.
+
+        Raises:
+            NotFound: a chat that never was; names near ones (D31).
+        """
+        return self._engine.chats.messages(chat, limit=limit, before=before)
 
     # -- taking back ------------------------------------------------------------------------------------------
 
@@ -477,11 +627,26 @@ class Remembrancer:
         name: str | Keep = KEEP,
         instructions: str | Keep = KEEP,
         learns: bool | Keep = KEEP,
+        detail: str | Keep | None = KEEP,
         request_id: str | None = None,
     ) -> PersonaView:
-        """Name, standing instructions (always sent, T16) and learn switch (R17) of a persona."""
-        changes = {"name": name, "instructions": instructions, "learns": learns}
+        """Name, standing instructions (always sent, T16), learn switch (R17) and memory detail of a persona, where its
+        people chose none: ``key_events``, ``balanced`` or ``detailed`` (R3)."""
+        changes = {"name": name, "instructions": instructions, "learns": learns, "detail": detail}
         return self._engine.configure.set_persona(persona, changes, request_id)
+
+    def delete_persona(
+        self, persona: str, *, request_id: str | None = None, progress: Progress | None = None
+    ) -> PersonaDeleted:
+        """Delete a persona: it talks no more, and what it knew of people becomes global, as it is (R11).
+
+        Its server memories stay with its key and are there again when `set_persona` brings it back (D25).
+
+        Raises:
+            NotFound: a persona that never was; names near ones (D31).
+            NotAllowed: it is deleted already.
+        """
+        return self._engine.personas.delete(persona, request_id=request_id, progress=progress)
 
     def person(self, user: str) -> PersonView:
         """A person's settings."""
@@ -493,11 +658,13 @@ class Remembrancer:
         *,
         privacy: str | Keep = KEEP,
         not_learning: Sequence[str] | Keep = KEEP,
+        details: Mapping[str, str] | Keep = KEEP,
         request_id: str | None = None,
     ) -> PersonView:
-        """A person's privacy (``everywhere``, ``private_chats_only``, ``nowhere``: T10) and the personas that do not
-        learn from them (R17)."""
-        return self._engine.configure.set_person(user, {"privacy": privacy, "not_learning": not_learning}, request_id)
+        """A person's privacy (``everywhere``, ``private_chats_only``, ``nowhere``: T10), the personas that do not learn
+        from them (R17), and the memory detail of their chats by persona (R3)."""
+        changes = {"privacy": privacy, "not_learning": not_learning, "details": details}
+        return self._engine.configure.set_person(user, changes, request_id)
 
     def server(self, server: str) -> ServerView:
         """A server's settings."""

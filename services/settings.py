@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     max_characters: int | None = None
     recent_days: int | None = None
     desk_limit: int | None = None
+    model_context: int | None = None
+    answer_tokens: int | None = None
     decay_enabled: bool | None = None
 
     @classmethod

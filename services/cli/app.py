@@ -10,6 +10,7 @@ import typer
 
 from remembrancer.services.cli import (
     at,
+    chat,
     configure,
     demo,
     erase,
@@ -45,5 +46,7 @@ def _version(asked: bool) -> None:
 
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
-for part in (demo, memories, replies, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase, configure):
+for part in (
+    demo, memories, replies, chat, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase, configure,
+):  # fmt: skip
     part.register(app)

@@ -9,6 +9,7 @@ import typer
 
 from remembrancer.domain.errors import InvalidInput
 from remembrancer.services.cli.arguments import PersonaKey, RequestId, option
+from remembrancer.services.cli.screen import shown
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.verb import group, verb
 
@@ -46,6 +47,10 @@ def _names(given: list[str] | None, nobody: bool) -> list[str] | None:
     return [] if nobody else given or None
 
 
+DETAIL = "key_events|balanced|detailed"
+"""The levels of R3, as they are typed."""
+
+
 # -- persona ----------------------------------------------------------------------------------------------------------
 
 
@@ -65,12 +70,47 @@ def persona_set(
     learns: Annotated[
         bool | None, option("--learns/--no-learns", help="Learn from chat, or neither save nor read.")
     ] = None,
+    detail: Annotated[
+        str | None, option(metavar=DETAIL, help="How much of a chat is kept, where its user chose nothing.")
+    ] = None,
     request_id: RequestId = None,
 ) -> None:
     """Change a persona's settings."""
-    given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns)
+    given = _given(name=name, instructions=here.read_text(instructions, None), learns=learns, detail=detail)
     with here.open() as memory:
         _show(here, memory.set_persona(persona, **given, request_id=request_id))
+
+
+def persona_delete(
+    here: Session,
+    persona: PersonaKey,
+    yes: Annotated[bool, option("--yes", help="Do not ask.")] = False,
+    request_id: RequestId = None,
+) -> None:
+    """Delete a persona. What it knew of people becomes theirs with every persona; `persona set` brings it back."""
+    if not yes and not here.screen.can_ask:
+        raise InvalidInput("There is nobody to ask.", hint="Say --yes.")
+    with here.open() as memory:
+        if not yes and not here.screen.ask(
+            f"Delete {shown(persona)}? Its personal memories become global; its server memories wait for its return."
+        ):
+            raise typer.Exit(1)
+        with here.screen.progress("Moving") as progress:
+            answer = memory.delete_persona(persona, request_id=request_id, progress=progress)
+        here.show(
+            answer,
+            lambda screen: screen.line(
+                f"{shown(persona)} is deleted. {answer.moved} memories of {answer.people} people are global now."
+            ),
+        )
+
+
+def _levels(given: list[str]) -> dict[str, str]:
+    """Levels by persona, from words like mira=detailed."""
+    pairs = [one.rpartition("=") for one in given]
+    if wrong := [one for one, (persona, _, level) in zip(given, pairs, strict=True) if not persona or not level]:
+        raise InvalidInput(f"--detail takes PERSONA=LEVEL, not {wrong[0]!r}.", rule="R3", hint=f"Levels: {DETAIL}.")
+    return {persona: level for persona, _, level in pairs}
 
 
 # -- person -----------------------------------------------------------------------------------------------------------
@@ -92,11 +132,18 @@ def person_set(
     ] = None,
     not_learning: Annotated[list[str] | None, _not_learning("from them")] = None,
     all_learn: Annotated[bool, option("--all-learn", help="Every persona learns from them.")] = False,
+    details: Annotated[
+        list[str] | None,
+        option("--detail", metavar="PERSONA=LEVEL", help=f"How much of their chats is kept ({DETAIL}); repeat."),
+    ] = None,
     request_id: RequestId = None,
 ) -> None:  # fmt: skip
     """Change a person's settings."""
-    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn))
+    levels = _levels(details or [])
+    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn), details=levels or None)
     with here.open() as memory:
+        if levels:
+            given["details"] = memory.person(user).details | levels
         _show(here, memory.set_person(user, **given, request_id=request_id))
 
 
@@ -205,4 +252,6 @@ def register(app: typer.Typer) -> None:
         group(verbs)
         verb(verbs, "show")(show)
         verb(verbs, "set")(change)
+        if name == "persona":
+            verb(verbs, "delete")(persona_delete)
         app.add_typer(verbs, name=name)

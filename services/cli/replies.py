@@ -29,6 +29,9 @@ def reply(
     ] = "api",
     turn: Annotated[str | None, option(metavar="ID", help="An id for this turn.")] = None,
     memory: Annotated[str, option(metavar="on|off", help="off: a chat without memory; left out, on.")] = "on",
+    model_context: Annotated[
+        int | None, option("--model-context", metavar="N", help="Tokens that the chat model reads.")
+    ] = None,
     request_id: RequestId = None,
     show_prompt: Annotated[bool, option("--show-prompt", help="Print both blocks of the prompt.")] = False,
 ) -> None:
@@ -55,6 +58,7 @@ def reply(
             platform=cast("Any", platform),  # checked behind
             turn=turn,
             memory=cast("Any", memory),
+            model_context=model_context,
             request_id=request_id,
         )
         here.show(answer, lambda screen: show.reply(screen, answer, show_prompt=show_prompt))

@@ -73,6 +73,7 @@ class PersonaRow(Row):
     name: str
     instructions: str = ""
     learns: StrictBool = True
+    detail: Literal["key_events", "balanced", "detailed"] | None = None
     deleted: StrictBool = False
 
 
@@ -83,6 +84,7 @@ class PersonRow(Row):
     user: str
     privacy: Literal["everywhere", "private_chats_only", "nowhere"] = "everywhere"
     not_learning: tuple[str, ...] = ()
+    details: dict[str, Literal["key_events", "balanced", "detailed"]] = {}
 
 
 class ServerRow(Row):

@@ -6,7 +6,10 @@ SELECT remembrancer.build_anew_v1(%(shard)s::int2)
 
 -- name: checkpoints
 -- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
-SELECT c.position FROM remembrancer.checkpoint c WHERE c.shard = %(shard)s ORDER BY c.projection, c.generation FOR UPDATE
+-- Messages of theirs are in the chats of any shard.
+SELECT c.position FROM remembrancer.checkpoint c
+WHERE c.shard = %(shard)s OR c.projection = 'conversation'
+ORDER BY c.projection, c.generation, c.shard FOR UPDATE
 
 -- name: head
 -- Nobody writes into this shard meanwhile.
@@ -59,6 +62,27 @@ UPDATE remembrancer.history
 SET before = CASE WHEN before IS NOT NULL THEN '[erased]' END, after = CASE WHEN after IS NOT NULL THEN '[erased]' END
 WHERE shard = %(shard)s AND list = ANY (%(streams)s) AND (before IS NOT NULL OR after IS NOT NULL)
 
+-- name: messages
+-- What they wrote, in whatever chat, and all of a chat of theirs alone.
+UPDATE remembrancer.message SET text = '[erased]', gone = 'erased'
+WHERE ((tenant = %(tenant)s AND author = %(subject)s AND role = 'user') OR (shard = %(shard)s AND chat = ANY (%(streams)s)))
+  AND gone IS DISTINCT FROM 'erased'
+
+-- name: chats
+-- How many messages are left in the chats that they took part in.
+UPDATE remembrancer.chat c SET messages = left_over.messages, uncovered = left_over.uncovered
+FROM (
+  SELECT m.generation, m.shard, m.chat, count(*) FILTER (WHERE m.gone IS NULL) AS messages,
+         count(*) FILTER (WHERE m.gone IS NULL AND NOT m.covered) AS uncovered
+  FROM remembrancer.message m
+  WHERE (m.generation, m.shard, m.chat) IN (
+    SELECT x.generation, x.shard, x.chat FROM remembrancer.message x
+    WHERE (x.tenant = %(tenant)s AND x.author = %(subject)s AND x.role = 'user')
+       OR (x.shard = %(shard)s AND x.chat = ANY (%(streams)s)))
+  GROUP BY m.generation, m.shard, m.chat
+) left_over
+WHERE c.generation = left_over.generation AND c.shard = left_over.shard AND c.chat = left_over.chat
+
 -- name: vectors
 -- After the memories: a vector that is on its way is kept only while its memory is there.
 DELETE FROM remembrancer.embedding
@@ -75,7 +99,7 @@ WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
 -- name: compact
 -- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
 VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.wording, remembrancer.history,
-  remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked
+  remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked, remembrancer.message
 
 -- name: standing_alone
 -- Tables of a rebuild that is under way, which are not part of those yet.

@@ -274,14 +274,19 @@ def test_history_goes_on_page_by_page(remembrancer: CommandLine) -> None:
 
 
 def test_settings_of_a_persona_a_person_and_a_server_are_set_and_shown(remembrancer: CommandLine) -> None:
-    remembrancer("persona", "set", "mira", "--name", "Mira", "--instructions", "Be kind.", "--no-learns")
+    of_persona = ("--name", "Mira", "--instructions", "Be kind.", "--no-learns", "--detail", "detailed")
+    remembrancer("persona", "set", "mira", *of_persona)
     assert remembrancer.json("persona", "show", "mira") == {
-        "persona": "mira", "name": "Mira", "instructions": "Be kind.", "learns": False,
+        "persona": "mira", "name": "Mira", "instructions": "Be kind.", "learns": False, "detail": "detailed",
     }  # fmt: skip
     set_person = remembrancer.json("person", "set", "juno", "--privacy", "nowhere", "--not-learning", "mira")
     assert set_person == remembrancer.json("person", "show", "juno")
     assert (set_person["privacy"], set_person["not_learning"]) == ("nowhere", ["mira"])
     assert remembrancer.json("person", "set", "juno", "--all-learn")["not_learning"] == []
+    remembrancer("person", "set", "juno", "--detail", "mira=detailed")
+    details = remembrancer.json("person", "set", "juno", "--detail", "rui=key_events")["details"]
+    assert details == {"mira": "detailed", "rui": "key_events"}
+    assert "PERSONA=LEVEL" in remembrancer("person", "set", "juno", "--detail", "detailed", code=2).err
     words = ("--notices", "managers", "--block", "kai", "--block", "juno", "--no-personal-memories", "--private")
     server = remembrancer.json("server", "set", "guild", *words)
     assert server["blocklist"] == ["juno", "kai"]

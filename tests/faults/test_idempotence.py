@@ -132,7 +132,7 @@ VERBS = [
         "reply",
         lambda m, k, r: m.reply("mira", message="Mochi the cat", users=["juno"], server="guild", request_id=r),
         lambda m, k, r: m.reply("mira", message="Mochi the cat", users=["kit"], server="guild", request_id=r),
-        ("ChatStarted", "ReplySearched", "ListSearched", "MemoriesMatched"),
+        ("ChatStarted", "MessagePosted", "ReplySearched", "ListSearched", "MemoriesMatched"),
         one_memory,
     ),
     Verb(

@@ -1,0 +1,61 @@
+"""The answers of the verbs of a chat (DESIGN 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from remembrancer.services.answers import Answer, MemoryView, MessageView, NoticeView, Position
+
+
+class MessagesAnswer(Answer):
+    """A page of a chat, oldest first; `before` continues it into the past."""
+
+    chat: str
+    messages: Sequence[MessageView]
+    before: int | None
+
+
+class PostAnswer(Answer):
+    """A message was posted, edited or deleted."""
+
+    message: UUID
+    chat: str
+    turn: str | None
+    tokens: int
+    positions: Sequence[Position] = ()
+
+
+class ChatView(Answer):
+    """A chat: who talks where, and how much was said. `unsummarised` messages are in no valid summary yet (R5)."""
+
+    chat: str
+    personas: Sequence[str]
+    platform: str
+    server: str | None
+    channel: str | None
+    users: Sequence[str]
+    messages: int
+    unsummarised: int
+    parent: str | None
+    positions: Sequence[Position] = ()
+
+
+class ToolAnswer(Answer):
+    """What came of a tool call: `content` is what to tell the model; `notices` are for people alone (T15)."""
+
+    ok: bool
+    content: str
+    memory: MemoryView | None = None
+    notices: Sequence[NoticeView] = ()
+
+
+class ChatImportAnswer(Answer):
+    """What an import of a chat came to: messages that are new here, worded anew, known already, and left out because
+    the other program hides them."""
+
+    chat: str
+    imported: int
+    edited: int
+    known: int
+    hidden: int

@@ -1,0 +1,198 @@
+"""The group `chat`: what was said in a chat, said there, worded anew, taken out, and going on as another chat."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+from uuid import UUID
+
+import typer
+from rich.text import Text
+
+from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.services.answers import MessageView
+from remembrancer.services.answers_chat import ChatView, MessagesAnswer
+from remembrancer.services.cli.arguments import RequestId, TextOption, option
+from remembrancer.services.cli.screen import Screen, shown
+from remembrancer.services.cli.session import Session
+from remembrancer.services.cli.transfer import read_file
+from remembrancer.services.cli.verb import group, verb
+from remembrancer.services.remembrancer import Remembrancer
+
+ChatKey = Annotated[str, typer.Argument(metavar="CHAT", help="Name of the chat, as `reply` gives it.")]
+MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="Id of the message, or its first 8 digits or more.")]
+MOST = 1_000
+
+
+def chat_show(
+    here: Session,
+    chat: ChatKey,
+    limit: Annotated[int, option(metavar="N", help="At most so many messages, 1 to 1000; left out, 20.")] = 20,
+    before: Annotated[int | None, option(metavar="NUMBER", help="Go on into the past after a page.")] = None,
+) -> None:
+    """Show what was said, oldest first."""
+    with here.open() as memory:
+        view, page = memory.chat(chat), memory.messages(chat, limit=limit, before=before)
+        if here.options.json:
+            here.write_json({"chat": view.model_dump(mode="json"), **page.model_dump(mode="json", exclude={"chat"})})
+        else:
+            _draw(here.screen, view, page)
+
+
+def chat_post(
+    here: Session,
+    chat: ChatKey,
+    text: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="What was said; - reads standard input.")
+    ] = None,
+    text_option: TextOption = None,
+    author: Annotated[str, option("--author", metavar="KEY", help="Who said it.")] = "",
+    role: Annotated[str, option(metavar="user|persona", help="What the author is; left out, a user.")] = "user",
+    turn: Annotated[str | None, option(metavar="ID", help="The turn that a persona answers.")] = None,
+    ref: Annotated[str | None, option(metavar="ID", help="Your own id of it.")] = None,
+    request_id: RequestId = None,
+) -> None:
+    """Put a message into a chat: a persona's answer, or what was said without one."""
+    said = here.read_text(text, text_option)
+    if said is None:
+        raise InvalidInput("What was said?", hint="Give the message; - reads standard input.")
+    if not author:
+        raise InvalidInput("Who said it?", hint="Name the author with --author KEY.")
+    with here.open() as memory:
+        answer = memory.post(
+            chat, said, author=author, role=cast("Any", role), turn=turn, ref=ref, request_id=request_id
+        )
+        here.show(answer, lambda screen: screen.line(f"Posted as {_short(answer.message)}, {answer.tokens} tokens."))
+
+
+def chat_edit(
+    here: Session,
+    chat: ChatKey,
+    message: MessageId,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="How it reads now; - reads standard input.")
+    ] = None,
+    text_option: TextOption = None,
+    request_id: RequestId = None,
+) -> None:
+    """Word a message anew."""
+    said = here.read_text(text, text_option)
+    if said is None:
+        raise InvalidInput("How does it read now?", hint="Give the text; - reads standard input.")
+    with here.open() as memory:
+        answer = memory.edit_message(_message(memory, chat, message), said, chat=chat, request_id=request_id)
+        here.show(answer, lambda screen: screen.line(f"Edited {_short(answer.message)}."))
+
+
+def chat_delete(here: Session, chat: ChatKey, message: MessageId, request_id: RequestId = None) -> None:
+    """Take a message out of its chat."""
+    with here.open() as memory:
+        answer = memory.delete_message(_message(memory, chat, message), chat=chat, request_id=request_id)
+        here.show(answer, lambda screen: screen.line(f"Deleted {_short(answer.message)}."))
+
+
+def chat_fork(
+    here: Session,
+    chat: ChatKey,
+    to: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new chat.")],
+    message: Annotated[
+        str | None, option("--message", metavar="MESSAGE", help="The last one inherited; left out, the newest.")
+    ] = None,
+    request_id: RequestId = None,
+) -> None:
+    """Go on as another chat, which inherits what was said and shares the memories."""
+    with here.open() as memory:
+        last = None if message is None else _message(memory, chat, message)
+        answer = memory.fork(chat, to, message=last, request_id=request_id)
+        here.show(answer, lambda screen: screen.line(f"{shown(to)} goes on from {answer.messages} messages."))
+
+
+def chat_import(
+    here: Session,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="SillyTavern's .jsonl or plain JSON; - reads standard input.")
+    ],
+    chat: Annotated[str, option("--chat", metavar="NAME", help="The chat here that it becomes, or goes on.")],
+    persona: Annotated[str, option("--persona", metavar="KEY", help="Whose the character's messages are.")],
+    user: Annotated[str, option("--user", metavar="KEY", help="Whose the other messages are.")],
+    server: Annotated[str | None, option("--server", metavar="KEY", help="Where, if not in private.")] = None,
+    platform: Annotated[str, option(metavar="web|discord|telegram|api", help="Left out, web.")] = "web",
+) -> None:
+    """Bring in a chat of another program. The same file again brings nothing, a later state of it the rest."""
+    text = read_file(file)
+    with here.open() as memory, here.screen.progress("Importing") as progress:
+        answer = memory.import_chat(
+            text,
+            chat=chat,
+            persona=persona,
+            user=user,
+            server=server,
+            platform=cast("Any", platform),
+            progress=progress,
+        )
+    here.show(
+        answer,
+        lambda screen: screen.line(
+            f"{answer.imported} messages imported, {answer.edited} worded anew, {answer.known} known, "
+            f"{answer.hidden} left out as hidden there."
+        ),
+    )
+
+
+def _message(memory: Remembrancer, chat: str, given: str) -> UUID:
+    """The message of a chat that an id or the beginning of one means.
+
+    Raises:
+        InvalidInput: no id; or more than one message begins like that.
+        NotFound: none does.
+    """
+    digits = given.replace("-", "").lower()
+    if len(digits) < 8 or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+        raise InvalidInput(f"{shown(given)} is not the id of a message.", hint="`chat show` lists them.")
+    if len(digits) == 32:
+        return UUID(digits)
+    found = {m.id for m in memory.messages(chat, limit=MOST).messages if m.id.hex.startswith(digits)}
+    if not found:
+        raise NotFound(f"No message among the last {MOST} begins with {given}.", rule="D31", hint="Give the whole id.")
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} messages begin with {given}.", hint="Give more digits.")
+    return found.pop()
+
+
+def _draw(screen: Screen, view: ChatView, page: MessagesAnswer) -> None:
+    left = f", {view.unsummarised} in no summary" if view.unsummarised else ""
+    screen.heading(f"Chat {view.chat}", f"{view.messages} messages{left}")
+    for m in page.messages:
+        screen.line(*_line(m))
+    if page.before is not None:
+        screen.line(Text(f"more: --before {page.before}", "dim"))
+
+
+def _line(m: MessageView) -> tuple[Text, ...]:
+    who = "bold green" if m.role == "persona" else "bold"
+    edited = " (edited)" if m.edited_at else ""
+    return (
+        Text(f"{_short(m.id)}  {m.said_at:%Y-%m-%d %H:%M}Z  ", "dim"),
+        Text(f"{shown(m.author)}: ", who),
+        Text(shown(m.text)),
+        Text(edited, "dim"),
+    )
+
+
+def _short(message: UUID) -> str:
+    return message.hex[:8]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group."""
+    verbs = typer.Typer(help="What is said in a chat.", rich_markup_mode=app.rich_markup_mode)
+    group(verbs)
+    for name, work in (
+        ("show", chat_show),
+        ("post", chat_post),
+        ("edit", chat_edit),
+        ("delete", chat_delete),
+        ("fork", chat_fork),
+        ("import", chat_import),
+    ):
+        verb(verbs, name)(work)
+    app.add_typer(verbs, name="chat")

@@ -1,0 +1,192 @@
+"""Reads the live messages of a chat: rows of the read model, plus the events that are ahead of them (R2, D16).
+
+So a reply sees every acknowledged message, with the projector stopped, too. Messages that are new are put on top of the
+rows; where an event ahead of them takes back, edits or inherits, the chat is folded anew from its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from remembrancer.domain import events as e
+from remembrancer.domain.transcript import Message, Transcript, fold_chat
+from remembrancer.domain.window import Level, Live, Sized
+from remembrancer.projections.queries import load_queries
+from remembrancer.services.store import EventStore
+
+_SQL = load_queries("remembrancer.services", "chats")
+PAGE = 200
+_NO_NUMBER = 2**62
+_ONLY_NEW = (e.MessagePosted, e.ReplySearched, e.ChatStarted)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMessages:
+    """The messages of one reply, oldest first; `window` of them are the live window's, the others are raw (D16).
+
+    `unsummarised` are present and in no valid summary; `unsent` are those of them that found no room. `before` is the
+    message that the newest one takes the place of, or repeats: the same turn was asked for before.
+    """
+
+    messages: Sequence[Message]
+    window: int
+    total: int
+    unsummarised: int
+    unsent: int
+    before: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The newest message of a reply, which is not written yet.
+
+    Where its turn comes `again`, what the persona answered before is taken back (D19), and the message is written only
+    if it is not there word for word.
+    """
+
+    message: Message
+    turn: str
+    again: bool = False
+
+
+def read_live(
+    conn: Connection[Any],
+    store: EventStore,
+    chat: UUID,
+    *,
+    level: Level,
+    context: int,
+    room: int,
+    said: Said | None = None,
+) -> LiveMessages:
+    """The messages that a reply sends, as of one moment.
+
+    Args:
+        context: tokens that the model can read; room: those of them that messages may take.
+        said: the newest message, and the turn that it is of.
+    """
+    conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        source = _Source(conn, store, chat)
+        of_turn = source.of_turn(said.turn) if said is not None and said.again else []
+        return _choose(source, level, context, room, said, of_turn)
+    finally:
+        conn.execute("COMMIT")
+
+
+def read_transcript(conn: Connection[Any], store: EventStore, chat: UUID, upto: int) -> Transcript:
+    """The whole chat from its events, up to a version."""
+
+    def read(stream: UUID, version: int) -> list[e.Recorded]:
+        return store.decode([row for row in store.select_streams(conn, [(stream, 0)]) if row[3] <= version], conn)
+
+    return fold_chat(read, chat, upto)
+
+
+class _Source:
+    """Messages newest first, with whether a valid summary covers them."""
+
+    def __init__(self, conn: Connection[Any], store: EventStore, chat: UUID) -> None:
+        self._conn = conn
+        self._at = {"shard": chat.bytes[0], "chat": chat}
+        row = conn.execute(_SQL["folded"], self._at, prepare=True).fetchone()
+        assert row is not None
+        folded, head, self.total, self.uncovered = row
+        tail = store.decode(store.select_streams(conn, [(chat, folded)]), conn) if head > folded else []
+        self._ahead: list[Message] = []
+        self._anew: list[Message] | None = None
+        if any(not isinstance(r.event, _ONLY_NEW) for r in tail):
+            whole = read_transcript(conn, store, chat, head)
+            self._anew = sorted((m for m in whole.messages.values() if m.gone is None), key=lambda m: -m.n)
+            self.total = self.uncovered = len(self._anew)
+            return
+        transcript = Transcript()
+        for r in tail:
+            transcript.apply(r)
+        self._ahead = [m for m in reversed(transcript.messages.values()) if m.gone is None]
+        self.total += len(self._ahead)
+        self.uncovered += len(self._ahead)
+
+    def of_turn(self, turn: str) -> list[Message]:
+        """What was said in a turn."""
+        if self._anew is not None:
+            return [m for m in self._anew if m.turn == turn]
+        rows = self._conn.execute(_SQL["of_turn"], self._at | {"turn": turn}, prepare=True).fetchall()
+        return [*(m for m in self._ahead if m.turn == turn), *(Message(*row) for row in rows)]
+
+    def newest(self) -> Iterator[tuple[Message, bool]]:
+        """All of them, page by page."""
+        for m in self._ahead if self._anew is None else self._anew:
+            yield m, False
+        if self._anew is None:
+            yield from self._pages("newest", _NO_NUMBER)
+
+    def uncovered_before(self, n: int) -> Iterator[tuple[Message, bool]]:
+        """Those before a number that no valid summary covers."""
+        if self._anew is not None:
+            yield from ((m, False) for m in self._anew if m.n < n)
+            return
+        yield from ((m, False) for m in self._ahead if m.n < n)
+        yield from self._pages("uncovered", n)
+
+    def _pages(self, query: str, before: int) -> Iterator[tuple[Message, bool]]:
+        size = PAGE
+        while True:
+            at = self._at | {"before": before, "limit": size}
+            rows = self._conn.execute(_SQL[query], at, prepare=True).fetchall()
+            for *row, covered in rows:
+                yield Message(*row), covered
+            if len(rows) < size:
+                return
+            before, size = rows[-1][0], min(4 * size, 2_000)
+
+
+def _choose(
+    source: _Source, level: Level, context: int, room: int, said: Said | None, of_turn: Sequence[Message]
+) -> LiveMessages:
+    before = next((m for m in of_turn if m.role == "user"), None)
+    new = None if said is None or (before is not None and before.text == said.message.text) else said.message
+    without = {m.id for m in of_turn if m.role == "persona" or new is not None}
+    live = Live(level, context, room)
+    chosen: list[Message] = []
+    covered_sent = left_out = 0
+
+    def offer(m: Message, covered: bool) -> None:
+        nonlocal left_out, covered_sent
+        if m.id in without:
+            left_out += 1
+            return
+        before = len(live.chosen)
+        live.offer(Sized(m.n, m.tokens, covered))
+        if len(live.chosen) > before:
+            chosen.append(m)
+            covered_sent += covered
+
+    if new is not None:
+        offer(new, False)
+    last = _NO_NUMBER
+    for m, covered in source.newest():
+        offer(m, covered)
+        last = m.n
+        if live.full() or not live.takes():
+            break
+    if not live.full():
+        for m, covered in source.uncovered_before(last):
+            offer(m, covered)
+            if live.full():
+                break
+    more = (new is not None) - left_out
+    unsummarised = source.uncovered + more
+    return LiveMessages(
+        messages=chosen[::-1],
+        window=live.window,
+        total=source.total + more,
+        unsummarised=unsummarised,
+        unsent=unsummarised - (len(chosen) - covered_sent),
+        before=before,
+    )
