@@ -20,6 +20,7 @@ from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
 from remembrancer.projections.conversation import ConversationProjection
+from remembrancer.projections.documents import DocumentsProjection
 from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from remembrancer.services.calibrate import Calibrator
     from remembrancer.services.chat_import import ChatImport
     from remembrancer.services.doctor import Doctor
+    from remembrancer.services.documents import Documents
     from remembrancer.services.erase import Erase
     from remembrancer.services.personas import Personas
     from remembrancer.services.tools import Tools
@@ -122,6 +124,7 @@ class Engine:
                 ArchiveProjection(read_stream),
                 HistoryProjection(),
                 ConversationProjection(read_stream),
+                DocumentsProjection(),
             ],
         )
         self.runner.on_progress = self.waiting.progressed
@@ -171,6 +174,13 @@ class Engine:
         from remembrancer.services.transfer import Transfer
 
         return Transfer(self.deps, self.vectors, self.finder, self.waiting)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents of personas and servers."""
+        from remembrancer.services.documents import Documents
+
+        return Documents(self.deps, self.vectors, self.finder, self.waiting)
 
     @cached_property
     def calibrator(self) -> Calibrator:

@@ -16,6 +16,7 @@ from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
+from remembrancer.services.passage_vectors import embed_passages
 from remembrancer.services.store import EventStore
 
 log = logging.getLogger("remembrancer")
@@ -96,9 +97,10 @@ class Vectors:
         }
 
     def pending(self, limit: int = BATCH) -> int:
-        """Embed memories that have no vector of the model in use. Returns how many got one (D22).
+        """Embed memories, and passages of documents, that have no vector of the model in use (D22).
 
-        A text that the model refuses, while it takes others, is left out until the next start.
+        Returns how many got one. A text that the model refuses, while it takes others, is left out until the next
+        start.
 
         Raises:
             EmbedderFailed: the model is still away; nothing is lost, the next call tries again.
@@ -131,7 +133,11 @@ class Vectors:
 
         if got:
             self._deps.store.database.run(keep)
-        return len(got)
+            return len(got)
+        return embed_passages(
+            self._deps.store.database, self._deps.tenant, embedder.model,
+            lambda texts: self._of_all_that_can_be(embedder, texts), limit=limit, refused=self._refused,
+        )  # fmt: skip
 
     def _of_all_that_can_be(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector | None]:
         """The vectors of these texts, None for those that the model refuses. Where it fails on all of them together, it
@@ -148,7 +154,7 @@ class Vectors:
                 vectors += embedder.embed_passages([text], timeout=PATIENCE_SECONDS)
             except EmbedderFailed as failed:
                 embedder.embed_passages([ANY_TEXT], timeout=PATIENCE_SECONDS)
-                log.warning("The model refuses the text of a memory, which no search will find: %s", failed.reason)
+                log.warning("The model refuses a text, which no search will find: %s", failed.reason)
                 self._refused.add(digest(text))
                 vectors.append(None)
         return vectors
