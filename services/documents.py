@@ -150,7 +150,7 @@ class Documents:
         owners = self._owners() if every else [_owner(persona, server)]
         shelves = self._deps.store.load_many([(shelf_stream(self._deps.tenant, owner), SHELF) for owner in owners])
         found = [document for one in shelves for document in one.state.documents.values()]
-        if persona is not None and not found and not self._finder.knows(persona):
+        if persona is not None and not shelves[0].version and not self._finder.knows(persona):
             raise self._finder.no_such_persona(persona)
         self._waiting.settle()
         return DocumentsAnswer(documents=self._views(sorted(found, key=lambda d: (d.added_at, d.id))))

@@ -567,26 +567,31 @@ class Remembrancer:
         scope: str | None = None,
         subject: str | None = None,
         memory: UUID | str | None = None,
+        document: UUID | str | None = None,
         turn: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> HistoryAnswer:
-        """What happened to a persona, a list, a memory or in a turn, in plain sentences, oldest first (U1).
+        """What happened to a persona, a list, a memory, a document or in a turn, in plain sentences, oldest first (U1).
 
         Args:
             since, until: aware moments; until is exclusive.
             limit: 1 to 1000 lines; after: `next` of the page before.
 
         Raises:
-            NotFound: a persona, memory or turn that never was (D31).
+            NotFound: a persona, memory, document or turn that never was (D31).
         """
+        of_document = None if document is None else as_uuid(document, "document")
+        if of_document is not None:
+            self._engine.documents.require(of_document)
         return self._engine.reading.history(
             persona=persona,
             scope=scope,
             subject=subject,
             memory=None if memory is None else as_uuid(memory),
+            document=of_document,
             turn=turn,
             since=since,
             until=until,

@@ -88,7 +88,7 @@ def parse(file: File, policy: Policy) -> Parsed:
     """
     kind = _media_type(file)
     if kind == PDF:
-        pages = [_tidy(_readable(page)) for page in read_pdf(file.data, policy)]
+        pages = [_tidy(_readable(page)).strip() for page in read_pdf(file.data, policy)]
         text = "".join(pages)
         if not text.strip():
             raise InvalidInput(
@@ -100,13 +100,13 @@ def parse(file: File, policy: Policy) -> Parsed:
         ]
     else:
         text = _tidy(_decoded(file.data))
-        if not text.strip():
-            raise InvalidInput("The document has no text.")
         if len(text) > policy.document_characters:
             most = policy.document_characters
             raise too_large("characters", len(text), most, "Split it.", "document_characters")
         sections = _sections(text) if kind == MARKDOWN else [(None, text)]
         pieces = [(None, heading, piece) for heading, section in sections for piece in split(section)]
+    if not pieces:
+        raise InvalidInput("The document has no text.")
     passages = [Passage(n, page, heading, piece) for n, (page, heading, piece) in enumerate(pieces, start=1)]
     return Parsed(kind, len(pages) if kind == PDF else None, len(text), passages)
 
