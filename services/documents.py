@@ -6,7 +6,7 @@ the passages in a stream of the document's own, and that it is there in the stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -43,6 +43,7 @@ from remembrancer.services.answers_documents import (
 from remembrancer.services.checks import answer_erased, checked_number
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import TENANT, Deps
+from remembrancer.services.document_vectors import DocumentVectors, Progress
 from remembrancer.services.finder import Finder
 from remembrancer.services.formats.documents import File, Parsed, parse, take_file
 from remembrancer.services.remember import names
@@ -50,11 +51,10 @@ from remembrancer.services.requests import positions, request_for
 from remembrancer.services.shelf_reader import SHELF
 from remembrancer.services.store import Batch, Decision, Loaded
 from remembrancer.services.tail import unread
-from remembrancer.services.vectors import BATCH, PATIENCE_SECONDS, Vectors
+from remembrancer.services.vectors import Vectors
 from remembrancer.services.waiting import Waiting
 
 _SQL = load_queries("remembrancer.services", "documents")
-Progress = Callable[[int, int | None], None]
 
 
 class Documents:
@@ -108,8 +108,8 @@ class Documents:
             try:
                 done = self._deps.store.transact(request, lambda: self._load(owner), decide, now=self._deps.now())
             except RemembrancerError:
-                for passage in draft.passages if draft is not None else ():
-                    self._vectors.forget(keeper_of(owner, user), passage.text)
+                if draft is not None:
+                    draft.vectors.forget()
                 raise
         if done.answer is None:
             raise answer_erased()
@@ -233,18 +233,9 @@ class Documents:
             media_type=parsed.media_type, bytes=len(file.data), characters=parsed.characters, pages=parsed.pages,
             passages=len(parsed.passages), channels=channels,
         )  # fmt: skip
-        keeper = keeper_of(owner, user)
-        searchable = 0
-        for at in range(0, len(parsed.passages), BATCH):
-            texts = [p.text for p in parsed.passages[at : at + BATCH]]
-            vectors = self._vectors.of_passages(texts, timeout=PATIENCE_SECONDS)
-            if vectors is None:
-                break
-            self._vectors.keep([(keeper, text, v) for text, v in zip(texts, vectors, strict=True)])
-            searchable += len(texts)
-            if progress is not None:
-                progress(searchable, len(parsed.passages))
-        return _Draft(event, parsed.passages, searchable)
+        vectors = DocumentVectors(self._deps, self._vectors, keeper_of(owner, user))
+        searchable = vectors.embed([p.text for p in parsed.passages], progress)
+        return _Draft(event, parsed.passages, searchable, vectors)
 
     def _batches(self, draft: _Draft, version: int) -> list[Batch]:
         """Its events: the passages first, so that nobody sees a document in part."""
@@ -287,6 +278,7 @@ class _Draft(NamedTuple):
     event: e.DocumentAdded
     passages: Sequence[Passage]
     searchable: int
+    vectors: DocumentVectors
 
 
 def _owner(persona: str | None, server: str | None) -> Subject:

@@ -18,6 +18,10 @@ from remembrancer.services.store.pool import Database
 _SQL = load_queries("remembrancer.services", "documents")
 
 
+PASSAGES = 8
+"""So many are embedded at a time: they are longer than memories, and a model has a bounded time for each call."""
+
+
 def embed_passages(
     database: Database,
     tenant: str,
@@ -33,7 +37,7 @@ def embed_passages(
         embed: the vectors of texts, None for those that the model refuses.
         refused: digests of texts that the model has refused before.
     """
-    at = {"tenant": tenant, "model": model, "limit": limit, "refused": list(refused)}
+    at = {"tenant": tenant, "model": model, "limit": min(limit, PASSAGES), "refused": list(refused)}
 
     def missing(conn: Connection[Any]) -> tuple[list[dict[str, Any]], list[bool]]:
         rows = [_row(tenant, model, *row) for row in conn.execute(_SQL["without_vector"], at)]

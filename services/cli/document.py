@@ -126,8 +126,8 @@ def _row(d: DocumentView) -> list[str]:
     of = f"persona {d.persona}" if d.persona is not None else f"server {d.server}"
     found = "" if d.searchable == d.passages else f"{d.searchable} yet"
     return [
-        d.id.hex[:_SHORT], one_line(of), one_line(d.name), "" if d.pages is None else str(d.pages), str(d.passages), found,
-        one_line(", ".join(d.channels)), one_line(d.user or ""), f"{d.added_at:%Y-%m-%d %H:%M}",
+        d.id.hex[:_SHORT], one_line(of), one_line(d.name), "" if d.pages is None else str(d.pages), str(d.passages),
+        found, one_line(", ".join(d.channels)), one_line(d.user or ""), f"{d.added_at:%Y-%m-%d %H:%M}",
     ]  # fmt: skip
 
 

@@ -76,6 +76,12 @@ FROM remembrancer.document d
 WHERE d.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'documents' AND g.live)
   AND d.shard = %(shard)s AND d.document = %(document)s AND d.tenant = %(tenant)s
 
+-- name: kept
+-- Which of these texts have a vector that is kept.
+SELECT e.digest FROM remembrancer.embedding e
+WHERE e.shard = %(shard)s AND e.tenant = %(tenant)s AND e.kind = %(kind)s AND e.subject = %(subject)s
+  AND e.digest = ANY (%(digests)s::bytea[]) AND e.model = %(model)s
+
 -- name: without_vector
 -- Passages of a tenant that have no vector of this model, with whom it will be kept under.
 SELECT p.shard, p.document, p.n, d.owner_kind, d.owner, d.added_by, p.text

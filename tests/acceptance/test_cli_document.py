@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.fake_openai import FakeOpenAI
 from tests.support.pdf import encrypted, pdf
 
 LORE = "# Harbour\n\nThe lighthouse of Zephyr burns whale oil every winter.\n"
 
 
 @pytest.fixture
-def remembrancer(database_url: str) -> CommandLine:
-    return CommandLine(database_url)
+def remembrancer(database_url: str) -> Iterator[CommandLine]:
+    with FakeOpenAI(dimensions=64) as fake:
+        model = {"URL": fake.url, "MODEL": "words"}
+        settings = {f"REMEMBRANCER_EMBEDDER_{name}": value for name, value in model.items()}
+        yield CommandLine(database_url, REMEMBRANCER_EMBEDDER="openai", REMEMBRANCER_MATCH_THRESHOLD="0.3", **settings)
 
 
 def test_a_document_is_added_found_shown_and_removed(remembrancer: CommandLine, tmp_path: Path) -> None:
