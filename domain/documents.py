@@ -79,11 +79,6 @@ class Document:
         """Under whom its vectors are kept: whoever added it, so that they go with them (D24)."""
         return keeper_of(self.owner, self.user)
 
-    @property
-    def sealed_by(self) -> tuple[Subject, ...]:
-        """Under whose keys its texts are sealed."""
-        return sealed_by(self.owner, self.user)
-
 
 def keeper_of(owner: Subject, user: str | None) -> Subject:
     """Whose are the vectors of a document: the user's who added it; without one, the owner's."""

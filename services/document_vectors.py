@@ -9,9 +9,11 @@ from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.deps import Deps
 from remembrancer.services.passage_vectors import PASSAGES
-from remembrancer.services.vectors import PATIENCE_SECONDS, Vectors
+from remembrancer.services.vectors import Vectors
 
 _SQL = load_queries("remembrancer.services", "documents")
+PATIENCE_SECONDS = 120.0
+"""For each part: whoever adds a document sees how far it is."""
 Progress = Callable[[int, int | None], None]
 
 

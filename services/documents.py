@@ -97,16 +97,20 @@ class Documents:
                 check_room(shelf, len(parsed.passages), policy)
                 draft = self._draft(file, parsed, owner, only_in, user, request_id, progress)
 
-            def decide(at: Loaded[Shelf]) -> Decision:
-                if (known := same_document(at.state, file.digest)) is not None:
-                    return Decision([], _kept("duplicate", self._views([known])[0]))
+            def load() -> _Known:
+                shelf = self._load(owner)
+                return _Known(shelf.version, shelf.state, self._view(same_document(shelf.state, file.digest)))
+
+            def decide(at: _Known) -> Decision:
+                if at.document is not None:
+                    return Decision([], _kept("duplicate", at.document))
                 if draft is None:
                     raise Refused("The same document was removed this moment.", hint="Ask again.")
-                check_room(at.state, draft.event.passages, policy)
+                check_room(at.shelf, draft.event.passages, policy)
                 return Decision(self._batches(draft, at.version), _kept("added", self._added(draft)))
 
             try:
-                done = self._deps.store.transact(request, lambda: self._load(owner), decide, now=self._deps.now())
+                done = self._deps.store.transact(request, load, decide, now=self._deps.now())
             except RemembrancerError:
                 if draft is not None:
                     draft.vectors.forget()
@@ -128,16 +132,21 @@ class Documents:
             sealed_by(owner, user),
         )
 
-        def decide(at: Loaded[Shelf]) -> Decision:
-            found = removed(at.state, document)
+        def load() -> _Known:
+            shelf = self._load(owner)
+            return _Known(shelf.version, shelf.state, self._view(shelf.state.documents.get(document)))
+
+        def decide(at: _Known) -> Decision:
+            found = removed(at.shelf, document)
+            assert at.document is not None
             event = e.DocumentRemoved(
                 id=make_id(document.bytes[0]), tenant=tenant, request_id=request_id, document=document,
                 owner_kind=owner.kind, owner=owner.key, user=found.user,
             )  # fmt: skip
             batch = Batch(shelf_stream(tenant, owner), [event], at.version)
-            return Decision([batch], orjson.dumps({"document": self._views([found])[0].model_dump(mode="json")}))
+            return Decision([batch], orjson.dumps({"document": at.document.model_dump(mode="json")}))
 
-        done = self._deps.store.transact(request, lambda: self._load(owner), decide, now=self._deps.now())
+        done = self._deps.store.transact(request, load, decide, now=self._deps.now())
         if done.answer is None:
             raise answer_erased()
         return RemoveDocumentAnswer(**orjson.loads(done.answer), positions=positions(done))
@@ -260,6 +269,9 @@ class Documents:
         recorded = e.Recorded(draft.event, document, 1, document.bytes[0], 0, self._deps.now())
         return _view(evolve_shelf(Shelf(), recorded).documents[document], draft.searchable)
 
+    def _view(self, document: Document | None) -> DocumentView | None:
+        return None if document is None else self._views([document])[0]
+
     def _views(self, documents: Sequence[Document]) -> list[DocumentView]:
         embedder = self._deps.embedder
         at = {
@@ -270,6 +282,14 @@ class Documents:
             self._deps.store.database.run(lambda conn: conn.execute(_SQL["searchable"], at).fetchall())
         )
         return [_view(d, counts.get(d.id, 0)) for d in documents]
+
+
+class _Known(NamedTuple):
+    """A shelf, and the view of the document on it that a command is about."""
+
+    version: int
+    shelf: Shelf
+    document: DocumentView | None
 
 
 class _Draft(NamedTuple):

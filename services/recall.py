@@ -75,6 +75,7 @@ from remembrancer.services.undo import Taken, Undo
 
 log = logging.getLogger("remembrancer")
 MOST_TRIES = 20
+_NO_MODEL = "no embedding model is configured (T11)"
 
 
 @dataclass(slots=True)
@@ -191,7 +192,8 @@ class Recall:
         # 2. the desk, and the embedding of the message, side by side
         searched = why_not is None and bool(keys)
         documents = self._documents(play, message, memory)
-        embedding = self._pool.submit(self._embed, message) if searched or documents else None
+        embeds = self._deps.embedder is not None and (searched or bool(documents))
+        embedding = self._pool.submit(self._embed, message) if embeds else None
         attempt = 1 if turn is None else self._turns.next_attempt(turn)
         taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
         states = {t.home.stream: t.after for t in taken if t.events}
@@ -245,9 +247,12 @@ class Recall:
         server = loaded[-1].state if asked.place.server is not None else Server()
         versions = {stream: one.version for (stream, _), one in zip(wanted, loaded, strict=True) if one.version}
         versions.pop(wanted[2][0], None)
+        documents = in_play([one.state for one in on_shelves], asked.place, policy)
+        if loaded[1].state.deleted:
+            documents = []
         return _Play(
             persona, asked.users, asked.place, chat, home, platform, loaded[1].state, server, people, loaded[2].state,
-            policy, version, versions, in_play([one.state for one in on_shelves], asked.place, policy),
+            policy, version, versions, documents,
         )  # fmt: skip
 
     def _why_no_search(self, play: _Play, message: str, memory: str) -> str | None:
@@ -255,7 +260,7 @@ class Recall:
         if memory == "off":
             return "this chat has no memory (R17)"
         if self._deps.embedder is None:
-            return "no embedding model is configured (T11)"
+            return _NO_MODEL
         if not play.policy.decay_enabled:
             return "memory decay is off (T11)"
         if not play.persona.learns:
@@ -357,16 +362,16 @@ class Recall:
 
     def _documents(self, play: _Play, message: str, memory: str) -> list[Document]:
         """The documents that this reply looks through: with decay off, too (T11), but not in a challenge chat (R17)."""
-        if memory == "off" or self._deps.embedder is None or not message.strip():
-            return []
-        return play.documents
+        return [] if memory == "off" or not message.strip() else play.documents
 
     def _excerpts(
         self, embedding: Future[Vector] | None, documents: Sequence[Document], found: _Found, message: str, scene: Scene
     ) -> Excerpts:
         """What the documents in play say, found by the vector that the memories were searched with (T17)."""
-        if embedding is None or not documents:
+        if not documents:
             return Excerpts()
+        if embedding is None:
+            return Excerpts(missing=_NO_MODEL)
         if found.status == "unavailable":
             return Excerpts(missing=found.reason)
         vector, threshold = self._vector(embedding), self._deps.threshold(scene.policy)
