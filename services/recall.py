@@ -64,6 +64,7 @@ from remembrancer.services.shelf_reader import (
     Excerpts,
     find_passages,
     in_play,
+    passage_threshold,
     shelves_of,
     with_texts,
     without_texts,
@@ -374,9 +375,12 @@ class Recall:
             return Excerpts(missing=_NO_MODEL)
         if found.status == "unavailable":
             return Excerpts(missing=found.reason)
-        vector, threshold = self._vector(embedding), self._deps.threshold(scene.policy)
-        if isinstance(vector, str) or threshold is None or scene.model is None:
-            return Excerpts(missing=vector if isinstance(vector, str) else _no_threshold(scene))
+        vector = self._vector(embedding)
+        if isinstance(vector, str):
+            return Excerpts(missing=vector)
+        assert scene.model is not None
+        if (threshold := passage_threshold(scene.policy, scene.model)) is None:
+            return Excerpts(missing=_no_threshold(scene))
         asked = Asked(scene.tenant, message, vector, scene.model, threshold, scene.policy)
         store = self._deps.store
         return Excerpts(store.database.run(lambda conn: find_passages(conn, store, documents, asked)))

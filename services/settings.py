@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     model_context: int | None = None
     answer_tokens: int | None = None
     document_limit: int | None = None
+    document_threshold: float | None = None
     document_tokens: int | None = None
     document_bytes: int | None = None
     document_pages: int | None = None

@@ -83,6 +83,19 @@ def in_play(shelves: Sequence[Shelf], place: Place, policy: Policy) -> list[Docu
     return documents_in_play(shelves, place) if wanted and any(s.documents for s in shelves) else []
 
 
+def passage_threshold(policy: Policy, model: str) -> float | None:
+    """The lowest score of a passage that is sent; None for a model that nobody has measured (D5).
+
+    A passage has ten times the words of a memory, so one of them is a little like most messages: where no number is
+    set, it has to be better than a memory by one unit of word match (scripts/bench/passages.py).
+    """
+    for own in (policy.document_threshold, policy.match_threshold):
+        if own is not None:
+            return own
+    scale = scale_of(model)
+    return None if scale is None else scale.threshold + scale.word_weight
+
+
 class Asked(NamedTuple):
     """A search of documents: for what, with which model, and from which score on."""
 

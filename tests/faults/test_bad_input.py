@@ -321,6 +321,7 @@ BAD_ARGUMENTS: dict[str, dict[str, list[Any]]] = {
         "desk_limit": [-1, 10_001],
         "recent_days": [-1],
         "document_limit": [-1, 51],
+        "document_threshold": [math.nan, math.inf, -2, "high", []],
         "document_tokens": [-1],
         "document_bytes": [0, 10**9],
         "document_pages": [0],

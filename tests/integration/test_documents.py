@@ -189,6 +189,15 @@ def test_the_budget_and_the_number_of_passages_hold(world: World) -> None:
         assert bool(passages) == (limit > 0 and budget > 0)
 
 
+def test_the_threshold_of_passages_may_be_set_apart(world: World) -> None:  # D5
+    add(world)
+    score = world.say("zephyr lighthouse whale oil?").late.documents[0].score
+    world.memory.set_policy(document_threshold=score + 0.01)
+    assert found(world.say("zephyr lighthouse whale oil?")) == []
+    world.memory.set_policy(document_threshold=score - 0.01)
+    assert found(world.say("zephyr lighthouse whale oil?")) == [LIGHTHOUSE]
+
+
 def test_documents_take_their_share_of_the_context_from_the_messages(world: World) -> None:  # R2, D16
     add(world)
     answer = world.say("zephyr lighthouse whale oil?", model_context=1_200)
