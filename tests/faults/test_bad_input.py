@@ -279,7 +279,7 @@ BAD_ARGUMENTS: dict[str, dict[str, list[Any]]] = {
         "document": [None, 5, [], {}, "", ".", "/dev/null", "no/such/file.md", "a\x00b", b"", b"\xff", b"a\x00b", HALF],
         "persona": [None, *NO_NAMES],
         "server": ["guild", *NO_NAMES],
-        "name": [None, "a.docx", "a.pdf", *NO_NAMES],
+        "name": [None, *NO_NAMES],
         "channels": NO_LISTS,
         "user": NO_NAMES,
         "request_id": NO_NAMES,

@@ -77,8 +77,8 @@ Three.
         "\n".join("a" + " " * n + "\n \t" * n for n in range(100)),
         "# \n" * 2_000 + "end",
         "> " * 3_000 + "deep",
-        "- [" * 3_000,
-        "\U0001f9e6" * 3_000,
+        "- [" * 3_000 + "end",
+        "\U0001f9e6" * 3_000 + "end",
     ],
     ids=range(10),
 )
@@ -93,6 +93,8 @@ def test_any_text_is_split_into_passages_of_bounded_size_and_nothing_is_lost(tex
 
 def test_what_says_nothing_is_no_passage() -> None:
     assert split("---\n\n***\n\n\U0001f9e6") == []
+    with pytest.raises(InvalidInput, match="has no text"):
+        parsed("\U0001f9e6".encode(), "a.txt")
 
 
 @pytest.mark.parametrize(
