@@ -51,6 +51,12 @@ class RequestReused(InvalidInput):
     type = "request-id-reused"
 
 
+class DocumentTooLarge(InvalidInput):
+    """A document has more bytes, pages, characters or passages than the policy allows."""
+
+    type = "document-too-large"
+
+
 class NotFound(RemembrancerError):
     """Nothing of that name for this tenant; also said of what belongs to another tenant (C23, D31)."""
 
@@ -69,6 +75,12 @@ class ListFull(Refused):
     """No room in the list, and nothing may be forgotten for it (T14), or a person has to choose (D7)."""
 
     type = "list-full"
+
+
+class ShelfFull(Refused):
+    """The documents of a persona or a server have as many passages as the policy allows."""
+
+    type = "shelf-full"
 
 
 class PinsFull(Refused):

@@ -419,6 +419,77 @@ class ChatForked(Event):
     users: tuple[str, ...] = ()
 
 
+# -- documents -----------------------------------------------------------------------------------------------------
+
+
+class DocumentEvent(Event):
+    """An event of a document says whose it is, and who added it: under both keys its texts are sealed (D24)."""
+
+    document: UUID
+    owner_kind: Literal["persona", "server"]
+    owner: str
+    user: str | None = None
+
+    @property
+    def persona(self) -> str:
+        """The persona whose history tells of it; of a server's document none."""
+        return self.owner if self.owner_kind == "persona" else ""
+
+
+class DocumentAdded(DocumentEvent):
+    """A document came onto the shelf of a persona or a server. Its passages stand in a stream of its own."""
+
+    personal: ClassVar[tuple[str, ...]] = ("name", "digest")
+
+    name: str
+    digest: str
+    """SHA-256 of its bytes: the same file again is no second document."""
+    media_type: str
+    bytes: int
+    characters: int
+    pages: int | None = None
+    passages: int
+    channels: tuple[str, ...] = ()
+
+
+class PassagesAdded(DocumentEvent):
+    """A part of a document's passages, in their order, sealed as one text: see `domain.documents.passages_of`."""
+
+    personal: ClassVar[tuple[str, ...]] = ("body",)
+
+    body: str
+
+
+class DocumentRemoved(DocumentEvent):
+    """A document was taken off its shelf: no reply finds it any more."""
+
+
+class FoundPassage(BaseModel):
+    """A passage that was sent with a reply."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    document: UUID
+    n: int
+    score: float
+    similarity: float
+    words: float
+
+
+class DocumentsSearched(Event):
+    """What of the documents in play was sent with a reply, best first (T17). Part of a chat's stream."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    attempt: int
+    persona: str
+    passages: tuple[FoundPassage, ...] = ()
+
+
+# -- replies -------------------------------------------------------------------------------------------------------
+
+
 class Candidate(Match):
     """One of the best candidates of a search, matched or not: what `why` calls a near miss."""
 
@@ -497,7 +568,7 @@ EVENTS: dict[str, type[Event]] = {
         MemoryUnpinned, MemoryEvicted, MemoryRestored, TurnRolledBack, MemoriesCleared, MemoryMoved, UseRecounted,
         SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, TombstonePlaced, TombstonesLifted,
         PolicyChanged, ChatStarted, MessagePosted, MessageEdited, MessageDeleted, ChatForked, ReplySearched,
-        TurnRegenerated, ChatRewound,
+        TurnRegenerated, ChatRewound, DocumentAdded, PassagesAdded, DocumentRemoved, DocumentsSearched,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -161,3 +161,8 @@ def tenant_stream(tenant: str) -> UUID:
 def chat_stream(tenant: str, chat: str, home: Subject) -> UUID:
     """The stream of a chat, in the shard of its server, or of its one user, otherwise its own (DESIGN 2)."""
     return stream_id(shard_of(tenant, home), "Chat", tenant, chat)
+
+
+def shelf_stream(tenant: str, owner: Subject) -> UUID:
+    """The stream of the documents of a persona or a server."""
+    return stream_id(shard_of(tenant, owner), "Shelf", tenant, owner.kind, owner.key)

@@ -32,10 +32,25 @@ class Policy(BaseModel):
         description="Tokens that the chat model reads, where a reply does not say (R2).",
     )
     answer_tokens: int = Field(1_024, ge=0, le=1_000_000, description="Tokens of the context kept free for the answer.")
+    document_limit: int = Field(4, ge=0, le=50, description="Passages of documents sent with a reply (T17).")
+    document_threshold: float | None = Field(
+        None,
+        ge=-1,
+        le=10,
+        description="Lowest score of a passage that is sent; left out, a little above that of a memory (D5).",
+    )
+    document_tokens: int = Field(1_000, ge=0, le=1_000_000, description="Tokens of those passages together (T17).")
+    document_bytes: int = Field(10_000_000, ge=1, le=200_000_000, description="Bytes of a document.")
+    document_pages: int = Field(1_000, ge=1, le=20_000, description="Pages of a PDF.")
+    document_characters: int = Field(2_000_000, ge=1, le=20_000_000, description="Characters of a document's text.")
+    document_passages: int = Field(
+        10_000, ge=1, le=100_000, description="Passages of all documents of a persona or a server together."
+    )
     decay_enabled: bool = Field(True, description="Off: everything counts as active, nothing is forgotten (T11).")
 
     @model_validator(mode="after")
     def _finite(self) -> Self:
-        if self.match_threshold is not None and self.match_threshold != self.match_threshold:
-            raise ValueError("match_threshold is not a number")
+        for name in ("match_threshold", "document_threshold"):
+            if (number := getattr(self, name)) is not None and number != number:
+                raise ValueError(f"{name} is not a number")
         return self

@@ -110,6 +110,14 @@ def tell(ev: e.Event) -> Iterator[Told]:
             yield Told(None, "Everything of this subject was erased.")
         case e.ReplySearched():
             yield Told(None, _reply(ev), data=played(ev))
+        case e.DocumentAdded():
+            where = f" It is read in {len(ev.channels)} channels only." if ev.channels else ""
+            yield Told(ev.document, f"{who} added a document of {ev.passages} passages.{where}", None, ev.name)
+        case e.DocumentRemoved():
+            yield Told(ev.document, f"{who} removed the document.", LAST, None)
+        case e.DocumentsSearched():
+            sent = len(ev.passages)
+            yield Told(None, f"{sent} passage{'s' * (sent != 1)} of documents went with the reply.", data=excerpted(ev))
         case e.PersonaDefined():
             switch = "" if ev.learns else " It does not learn from chat."
             yield Told(None, f"{who} set the persona's standing instructions.{switch}", None, ev.instructions)
@@ -141,3 +149,8 @@ def played(ev: e.ReplySearched) -> dict[str, Any]:
         "search": ev.search, "attempt": ev.attempt, "chat": ev.chat, "users": list(ev.users), "server": ev.server,
         "channel": ev.channel, "memory": ev.memory,
     }  # fmt: skip
+
+
+def excerpted(ev: e.DocumentsSearched) -> dict[str, Any]:
+    """Which passages went with a reply, and their numbers."""
+    return {"passages": [found.model_dump(mode="json") for found in ev.passages]}

@@ -158,12 +158,30 @@ class Prefix(Answer):
     memories: list[MemoryView]
 
 
+class PassageView(Answer):
+    """A passage of a document that the newest message found, with where it stands: page, headings, number `n`."""
+
+    document: UUID
+    name: str
+    n: int
+    page: int | None
+    heading: str | None
+    place: str
+    text: str
+    tokens: int
+    score: float
+    similarity: float
+    words: float
+
+
 class Late(Answer):
-    """The block near the end of the prompt: what was recalled, and what is recent."""
+    """The block near the end of the prompt: what was recalled, what is recent, and what documents say (T17)."""
 
     text: str
     recalled: list[MemoryView]
-    documents: list[Any] = []
+    documents: list[PassageView] = []
+    documents_missing: str | None = None
+    """Why the documents in play were not searched, where they were not."""
 
 
 class Search(Answer):
@@ -342,6 +360,8 @@ class EraseAnswer(Answer):
     """What was erased (D24), and what a person has to decide on."""
 
     erased_lists: int
+    documents: int = 0
+    """Those that the person had added."""
     memories: int
     """All that ever were, those that were deleted or forgotten before included."""
     mentions: list[MemoryView]

@@ -20,6 +20,7 @@ from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.events import Recorded
 from remembrancer.projections.archive import ArchiveProjection
 from remembrancer.projections.conversation import ConversationProjection
+from remembrancer.projections.documents import DocumentsProjection
 from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from remembrancer.services.chat_import import ChatImport
     from remembrancer.services.diff import Diff
     from remembrancer.services.doctor import Doctor
+    from remembrancer.services.documents import Documents
     from remembrancer.services.erase import Erase
     from remembrancer.services.personas import Personas
     from remembrancer.services.rebuild import Rebuild
@@ -125,6 +127,7 @@ class Engine:
                 ArchiveProjection(read_stream),
                 HistoryProjection(),
                 ConversationProjection(read_stream),
+                DocumentsProjection(),
             ],
         )
         self.runner.on_progress = self.waiting.progressed
@@ -181,6 +184,13 @@ class Engine:
         from remembrancer.services.why import Why
 
         return Why(self.deps, self.finder, self.waiting, self.reading)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents of personas and servers."""
+        from remembrancer.services.documents import Documents
+
+        return Documents(self.deps, self.vectors, self.finder, self.waiting)
 
     @cached_property
     def calibrator(self) -> Calibrator:

@@ -19,8 +19,9 @@ import orjson
 from psycopg import Connection, errors, sql
 
 from remembrancer.domain.errors import NotFound
-from remembrancer.domain.events import SubjectErased
+from remembrancer.domain.events import DocumentAdded, SubjectErased
 from remembrancer.domain.identity import ListKey, Subject, check_key, person_stream, shard_of
+from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import EraseAnswer
 from remembrancer.services.clock import make_id
@@ -30,10 +31,12 @@ from remembrancer.services.remember import names as checked_names
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Request, mapper
 from remembrancer.services.store.append import ASSIGN, Call, Placed, append
+from remembrancer.services.tail import unread
 
 _SQL = load_queries("remembrancer.services", "erase")
 _ROWS = (
-    "memories", "uses", "archive", "wordings", "history", "messages", "chats", "vectors", "snapshots", "parked",
+    "memories", "uses", "archive", "wordings", "history", "messages", "chats", "document_history", "documents",
+    "passages", "vectors", "snapshots", "parked",
 )  # fmt: skip
 
 
@@ -109,6 +112,7 @@ class Erase:
         answer = orjson.dumps({
             "erased_lists": sum(one.key is not None for one in streams),
             "memories": sum(one.memories for one in streams),
+            "documents": self._documents(conn, at),
         })  # fmt: skip
         events = [self._event(one, subject, request) for one in streams]
         call = Call(now, request.row(None, answer))
@@ -162,6 +166,13 @@ class Erase:
             raise self._nobody(conn, subject.key)
         counted = conn.execute(_SQL["since_last_time"], {**at, "streams": list(found)}).fetchall()
         return [_Stream(stream, found[stream], memories) for stream, events, memories in counted if events], list(found)
+
+    def _documents(self, conn: Connection[Any], at: Mapping[str, Any]) -> int:
+        """How many documents of theirs there are, those included that the tables do not know yet."""
+        tail = unread(conn, self._deps.store, "documents", kinds=[DocumentAdded])
+        ahead = [r.event for r in tail if isinstance(r.event, DocumentAdded) and r.event.name != ERASED]
+        mine = [ev for ev in ahead if ev.tenant == at["tenant"] and ev.user == at["subject"]]
+        return len(mine) + int(_one(conn, "document_count", at))
 
     def _nobody(self, conn: Connection[Any], user: str) -> NotFound:
         people = {row[0].casefold(): row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})}

@@ -41,7 +41,7 @@ class Near(NamedTuple):
     similarity: float
 
 
-def as_uuid(memory: UUID | str) -> UUID:
+def as_uuid(memory: UUID | str, what: str = "memory") -> UUID:
     """An id as it came from outside.
 
     Raises:
@@ -53,7 +53,7 @@ def as_uuid(memory: UUID | str) -> UUID:
         with suppress(ValueError):
             return UUID(memory)
     raise InvalidInput(
-        f"{shown(memory)} is not the id of a memory.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
+        f"{shown(memory)} is not the id of a {what}.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
     )
 
 

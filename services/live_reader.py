@@ -22,7 +22,7 @@ from remembrancer.services.store import EventStore
 _SQL = load_queries("remembrancer.services", "chats")
 PAGE = 200
 _NO_NUMBER = 2**62
-_ONLY_NEW = (e.MessagePosted, e.ReplySearched, e.ChatStarted)
+_ONLY_NEW = (e.MessagePosted, e.ReplySearched, e.ChatStarted, e.DocumentsSearched)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ class Reading:
         scope: str | None,
         subject: str | None,
         memory: UUID | None,
+        document: UUID | None,
         turn: str | None,
         since: datetime | None,
         until: datetime | None,
@@ -139,8 +140,10 @@ class Reading:
             check_key("persona", persona)
         turn = checked_turn(turn)
         kinds = _checked_kinds(kinds)
-        if persona is None and memory is None and turn is None:
-            raise InvalidInput("History of what?", hint="Name a persona, a memory or a turn.")
+        if persona is None and memory is None and document is None and turn is None:
+            raise InvalidInput("History of what?", hint="Name a persona, a memory, a document or a turn.")
+        if memory is not None and document is not None:
+            raise InvalidInput("History of what?", hint="Name a memory or a document.")
         if subject is not None and scope is None:
             check_key("subject", subject)
             raise InvalidInput("A subject alone names no list.", hint="Name its scope: server, personal or global.")
@@ -152,8 +155,9 @@ class Reading:
         self._waiting.settle()
         params = {
             "tenant": self._deps.tenant, "persona": persona if key is None else key.persona,
-            "scope": key and key.scope, "subject": key and key.subject, "memory": memory, "turn": turn, "since": since,
-            "until": until, "kinds": kinds, "after_at": at, "after_shard": shard, "after_position": position,
+            "scope": key and key.scope, "subject": key and key.subject, "memory": memory or document, "turn": turn,
+            "since": since, "until": until, "kinds": kinds, "after_at": at, "after_shard": shard,
+            "after_position": position,
             "after_n": n, "limit": limit + 1,
         }  # fmt: skip
 

@@ -21,6 +21,7 @@ from psycopg import Connection
 
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import Chat, chat_home, default_chat
+from remembrancer.domain.documents import Document
 from remembrancer.domain.errors import InvalidInput, NotAllowed, Refused
 from remembrancer.domain.identity import (
     Subject,
@@ -58,6 +59,16 @@ from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
 from remembrancer.services.live_reader import LiveMessages, Said, read_live
 from remembrancer.services.remember import names
 from remembrancer.services.requests import positions, request_for
+from remembrancer.services.shelf_reader import (
+    Asked,
+    Excerpts,
+    find_passages,
+    in_play,
+    passage_threshold,
+    shelves_of,
+    with_texts,
+    without_texts,
+)
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
 from remembrancer.services.tokens import count_tokens
 from remembrancer.services.turns import Turns
@@ -65,6 +76,7 @@ from remembrancer.services.undo import Taken, Undo
 
 log = logging.getLogger("remembrancer")
 MOST_TRIES = 20
+_NO_MODEL = "no embedding model is configured (T11)"
 
 
 @dataclass(slots=True)
@@ -84,6 +96,7 @@ class _Play:
     policy: Policy
     policy_version: int
     settings: dict[UUID, int]
+    documents: list[Document]
 
     @property
     def detail(self) -> Detail:
@@ -146,7 +159,7 @@ class Recall:
         home = known.home if known is not None else chat_home(home_chat, server=server, users=asked.users)
         request = self._request(home, request_id, message, memory, turn, asked, home_chat)
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
-            return self._answered(before)
+            return self._answered(before, asked)
         for tries in range(MOST_TRIES):
             try:
                 return self._once(asked, message, home_chat, home, platform, turn, memory, request, now)
@@ -180,7 +193,10 @@ class Recall:
         scene = Scene(keys, streams, play.place, now, play.policy, self._deps.tenant, model)
 
         # 2. the desk, and the embedding of the message, side by side
-        embedding = self._pool.submit(self._embed, embedder, message) if why_not is None and keys else None
+        searched = why_not is None and bool(keys)
+        documents = self._documents(play, message, memory)
+        embeds = embedder is not None and (searched or bool(documents))
+        embedding = self._pool.submit(self._embed, embedder, message) if embeds else None
         attempt = 1 if turn is None else self._turns.next_attempt(turn)
         taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
         states = {t.home.stream: t.after for t in taken if t.events}
@@ -190,24 +206,28 @@ class Recall:
         def read(conn: Connection[Any]) -> tuple[Desk, str, LiveMessages]:
             desk = read_desk(conn, self._deps.store, scene, states)
             text = render_prefix(play.persona.instructions, list(zip(scene.keys, desk.order, strict=True)), desk.lines)
-            return desk, text, self._live(conn, play, asked.model_context, text, said, memory)
+            more = play.policy.document_tokens if documents else 0
+            return desk, text, self._live(conn, play, asked.model_context, text, said, memory, more)
 
         desk, prefix, live = self._deps.store.database.run(read)
 
         # 3. candidates and scores
-        found = self._search(embedding, why_not, message, scene, desk)
+        found = self._search(embedding if searched else None, why_not, message, scene, desk)
+        excerpts = self._excerpts(embedding, documents, found, message, scene)
 
         # 4. matches, recalled, day tick
         _count_taken_back(desk, taken)
-        batches, recalled = self._facts(play, scene, desk, found, turn_id, attempt, request_id, memory, said, live)
+        batches, recalled = self._facts(
+            play, scene, desk, found, excerpts, turn_id, attempt, request_id, memory, said, live
+        )
         batches = _behind(taken, batches)
 
         # 5. one append, 6. the answer
-        answer = self._answer(play, scene, desk, found, recalled, turn_id, attempt, prefix, live)
+        answer = self._answer(play, scene, desk, found, recalled, excerpts, turn_id, attempt, prefix, live)
         kept = b"" if request_id is None else zlib.compress(orjson.dumps(_to_keep(answer).model_dump(mode="json")), 1)
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
-            return self._answered(done)
+            return self._answered(done, asked)
         return answer.model_copy(update={"positions": positions(done)})
 
     # -- 1 ---------------------------------------------------------------------------------------------------------
@@ -223,15 +243,20 @@ class Recall:
         ]
         if asked.place.server is not None:
             wanted.append((server_stream(tenant, asked.place.server), SERVER))
-        loaded = self._deps.store.load_many(wanted)
+        shelves = shelves_of(tenant, persona, asked.place.server)
+        both = self._deps.store.load_many([*wanted, *shelves])
+        loaded, on_shelves = both[: len(wanted)], both[len(wanted) :]
         policy, version = self._deps.policy(loaded[0])
         people = {user: loaded[3 + n].state for n, user in enumerate(asked.users)}
         server = loaded[-1].state if asked.place.server is not None else Server()
         versions = {stream: one.version for (stream, _), one in zip(wanted, loaded, strict=True) if one.version}
         versions.pop(wanted[2][0], None)
+        documents = in_play([one.state for one in on_shelves], asked.place, policy)
+        if loaded[1].state.deleted:
+            documents = []
         return _Play(
             persona, asked.users, asked.place, chat, home, platform, loaded[1].state, server, people, loaded[2].state,
-            policy, version, versions,
+            policy, version, versions, documents,
         )  # fmt: skip
 
     def _why_no_search(self, play: _Play, message: str, memory: str) -> str | None:
@@ -239,7 +264,7 @@ class Recall:
         if memory == "off":
             return "this chat has no memory (R17)"
         if self._deps.embedder is None:
-            return "no embedding model is configured (T11)"
+            return _NO_MODEL
         if not play.policy.decay_enabled:
             return "memory decay is off (T11)"
         if not play.persona.learns:
@@ -285,14 +310,15 @@ class Recall:
         return Said(new, turn, attempt > 1)
 
     def _live(
-        self, conn: Connection[Any], play: _Play, context: int | None, prefix: str, said: Said | None, memory: str
-    ) -> LiveMessages:
+        self, conn: Connection[Any], play: _Play, context: int | None, prefix: str, said: Said | None, memory: str,
+        documents: int,
+    ) -> LiveMessages:  # fmt: skip
         """The messages of the chat that this reply sends (R2, D16)."""
         if memory == "off":
             return LiveMessages((), 0, 0, 0, 0)
         policy = play.policy
         context = context or policy.model_context
-        late = min(policy.match_limit * policy.max_characters, context // 8)
+        late = min(policy.match_limit * policy.max_characters + documents, context // 8)
         return read_live(
             conn, self._deps.store, self._stream(play), level=LEVELS[play.detail], context=context, said=said,
             room=context - policy.answer_tokens - count_tokens(prefix) - late,
@@ -312,16 +338,12 @@ class Recall:
     ) -> _Found:
         if embedding is None:
             return _Found("off", why_not or "nobody's memories are in play")
-        try:
-            vector = embedding.result(timeout=self._deps.settings.embed_timeout + 1.0)
-        except EmbedderFailed as failed:
-            return _Found("unavailable", failed.reason)
-        except TimeoutError:
-            embedding.cancel()
-            return _Found("unavailable", "the embedding did not come in time")
+        vector = self._vector(embedding)
+        if isinstance(vector, str):
+            return _Found("unavailable", vector)
         threshold = self._deps.threshold(scene.policy, scene.model)
         if threshold is None:
-            return _Found("unavailable", f"no threshold is known for {scene.model}: run `calibrate` (D5)")
+            return _Found("unavailable", _no_threshold(scene))
 
         def work(conn: Connection[Any]) -> Sequence[candidates.Row]:
             return candidates.find(conn, scene, desk, message, vector)
@@ -339,6 +361,40 @@ class Recall:
         views = {r.view.id: r.view for r in rows}
         return _Found("ok", None, chosen, views, {r.view.id: r.list_no for r in rows}, threshold, scene.model)
 
+    def _vector(self, embedding: Future[Vector]) -> Vector | str:
+        """The vector of the message, or why there is none."""
+        try:
+            return embedding.result(timeout=self._deps.settings.embed_timeout + 1.0)
+        except EmbedderFailed as failed:
+            return failed.reason
+        except TimeoutError:
+            embedding.cancel()
+            return "the embedding did not come in time"
+
+    def _documents(self, play: _Play, message: str, memory: str) -> list[Document]:
+        """The documents that this reply looks through: with decay off, too (T11), but not in a challenge chat (R17)."""
+        return [] if memory == "off" or not message.strip() else play.documents
+
+    def _excerpts(
+        self, embedding: Future[Vector] | None, documents: Sequence[Document], found: _Found, message: str, scene: Scene
+    ) -> Excerpts:
+        """What the documents in play say, found by the vector that the memories were searched with (T17)."""
+        if not documents:
+            return Excerpts()
+        if embedding is None:
+            return Excerpts(missing=_NO_MODEL)
+        if found.status == "unavailable":
+            return Excerpts(missing=found.reason)
+        vector = self._vector(embedding)
+        if isinstance(vector, str):
+            return Excerpts(missing=vector)
+        assert scene.model is not None
+        if (threshold := passage_threshold(scene.policy, scene.model)) is None:
+            return Excerpts(missing=_no_threshold(scene))
+        asked = Asked(scene.tenant, message, vector, scene.model, threshold, scene.policy)
+        store = self._deps.store
+        return Excerpts(store.database.run(lambda conn: find_passages(conn, store, documents, asked)))
+
     # -- 4 ---------------------------------------------------------------------------------------------------------
 
     def _facts(
@@ -347,6 +403,7 @@ class Recall:
         scene: Scene,
         desk: Desk,
         found: _Found,
+        excerpts: Excerpts,
         turn: str,
         attempt: int,
         request_id: str | None,
@@ -394,6 +451,7 @@ class Recall:
             owners = owners_of(play.home, "user", new.author)
             events.append(new)
         events.append(record)
+        events += excerpts.event(stamp(stream.bytes[0]), chat=play.chat, attempt=attempt, persona=play.persona_key)
         batches = [Batch(stream, events, None, owners)]
         if found.status != "ok":
             return batches, recalled
@@ -412,8 +470,8 @@ class Recall:
     # -- 6 ---------------------------------------------------------------------------------------------------------
 
     def _answer(
-        self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], turn: str, attempt: int,
-        text: str, live: LiveMessages,
+        self, play: _Play, scene: Scene, desk: Desk, found: _Found, recalled: Sequence[UUID], excerpts: Excerpts,
+        turn: str, attempt: int, text: str, live: LiveMessages,
     ) -> ReplyAnswer:  # fmt: skip
         on_desk = [desk.views[i] for i in in_print_order(desk.order, desk.lines)]
         late_views = [found.views[i] for i in recalled]
@@ -425,7 +483,10 @@ class Recall:
             attempt=attempt,
             chat=play.chat,
             prefix=Prefix(text=text, fingerprint=fingerprint(text), memories=on_desk),
-            late=Late(text=late_text, recalled=late_views),
+            late=Late(
+                text=excerpts.beside(late_text), recalled=late_views, documents=list(excerpts.passages),
+                documents_missing=excerpts.missing,
+            ),
             search=Search(
                 status=found.status,
                 reason=found.reason,
@@ -441,8 +502,8 @@ class Recall:
             ),
         )  # fmt: skip
 
-    def _answered(self, done: Appended) -> ReplyAnswer:
-        """The first answer to a request that came again (D19), with its messages as they are worded now."""
+    def _answered(self, done: Appended, asked: _Asked) -> ReplyAnswer:
+        """The first answer to a request that came again (D19), with its messages and passages as they are now."""
         if not done.answer:
             raise NotAllowed(
                 "This request was answered before, and whom it was about has been erased since.",
@@ -452,7 +513,12 @@ class Recall:
         answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
         now = self._chats.texts([m.id for m in answer.messages])
         messages = [m.model_copy(update={"text": now[m.id]}) for m in answer.messages if m.id in now]
-        return answer.model_copy(update={"positions": positions(done), "messages": messages})
+        late, store = answer.late, self._deps.store
+        if late.documents:
+            loaded = store.load_many(shelves_of(self._deps.tenant, asked.persona, asked.place.server))
+            shelves = [one.state for one in loaded]
+            late = store.database.run(lambda conn: with_texts(conn, store, answer.late, shelves))
+        return answer.model_copy(update={"positions": positions(done), "messages": messages, "late": late})
 
 
 def _count_taken_back(desk: Desk, taken: Sequence[Taken]) -> None:
@@ -516,8 +582,14 @@ def _checked(
 
 
 def _to_keep(answer: ReplyAnswer) -> ReplyAnswer:
-    """What is kept for a repetition: of messages their ids, since a chat keeps their texts, and may lose them (D24)."""
-    return answer.model_copy(update={"messages": [m.model_copy(update={"text": ""}) for m in answer.messages]})
+    """What is kept for a repetition: of messages and passages which they are, since a chat and a shelf keep their
+    texts, and may lose them (D24)."""
+    messages = [m.model_copy(update={"text": ""}) for m in answer.messages]
+    return answer.model_copy(update={"messages": messages, "late": without_texts(answer.late)})
+
+
+def _no_threshold(scene: Scene) -> str:
+    return f"no threshold is known for {scene.model}: run `calibrate` (D5)"
 
 
 def _message_event(

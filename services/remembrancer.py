@@ -42,6 +42,12 @@ from remembrancer.services.answers import (
     UndoAnswer,
 )
 from remembrancer.services.answers_chat import ChatImportAnswer, ChatView, MessagesAnswer, PostAnswer, ToolAnswer
+from remembrancer.services.answers_documents import (
+    AddDocumentAnswer,
+    DocumentAnswer,
+    DocumentsAnswer,
+    RemoveDocumentAnswer,
+)
 from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
 from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, RebuildStatus
 from remembrancer.services.answers_what_if import WhatIfAnswer
@@ -463,6 +469,72 @@ class Remembrancer:
         """
         return self._engine.chats.messages(chat, limit=limit, before=before)
 
+    # -- documents -------------------------------------------------------------------------------------------------
+
+    def add_document(
+        self,
+        document: str | Path | bytes,
+        *,
+        persona: str | None = None,
+        server: str | None = None,
+        name: str | None = None,
+        channels: Sequence[str] = (),
+        user: str | None = None,
+        request_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> AddDocumentAnswer:
+        """Add a document that replies of a persona, or in a server, look things up in (T17, R19): all of it or nothing.
+
+        Args:
+            document: path of a UTF-8 text (.txt), markdown (.md) or PDF, or its bytes, at most `document_bytes`.
+            persona, server: whose it is: one of the two.
+            name: under which people and prompts know it; left out, the file's.
+            channels: only in replies there (T10); left out, everywhere.
+            user: who added it: then it is erased with them (D24).
+            progress: called with how many passages are embedded, and of how many.
+
+        Returns:
+            Status ``added``, or ``duplicate`` with the document of the same bytes. What the model did not embed now is
+            `passages` less `searchable`, and is made up for in the background (D22).
+
+        Raises:
+            InvalidInput: not readable, empty, no such kind of file, not UTF-8, a PDF that is encrypted, broken, a scan,
+                or too much work.
+            DocumentTooLarge: more bytes, pages, characters or passages than the policy allows; ShelfFull: with the
+                others there.
+        """
+        return self._engine.documents.add(
+            document, persona=persona, server=server, name=name, channels=channels, user=user, request_id=request_id,
+            progress=progress,
+        )  # fmt: skip
+
+    def documents(self, *, persona: str | None = None, server: str | None = None) -> DocumentsAnswer:
+        """The documents of a persona or of a server, oldest first; of all where none is named.
+
+        Raises:
+            NotFound: a persona that never was; names near ones (D31).
+        """
+        return self._engine.documents.listed(persona=persona, server=server)
+
+    def document(self, document: UUID | str, *, limit: int = 50, after: int = 0) -> DocumentAnswer:
+        """A document and its passages, in their order.
+
+        Args:
+            limit: 1 to 1000; after: `next` of the page before.
+
+        Raises:
+            NotFound: a document that never was, or is gone.
+        """
+        return self._engine.documents.show(as_uuid(document, "document"), limit=limit, after=after)
+
+    def remove_document(self, document: UUID | str, *, request_id: str | None = None) -> RemoveDocumentAnswer:
+        """Take a document away: no reply finds it any more.
+
+        Raises:
+            NotFound: a document that never was, or is gone.
+        """
+        return self._engine.documents.remove(as_uuid(document, "document"), request_id=request_id)
+
     # -- taking back ------------------------------------------------------------------------------------------
 
     def undo_turn(self, turn: str, *, request_id: str | None = None) -> UndoAnswer:
@@ -501,6 +573,7 @@ class Remembrancer:
         scope: str | None = None,
         subject: str | None = None,
         memory: UUID | str | None = None,
+        document: UUID | str | None = None,
         turn: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -508,7 +581,7 @@ class Remembrancer:
         limit: int = 100,
         after: str | None = None,
     ) -> HistoryAnswer:
-        """What happened to a persona, a list, a memory or in a turn, in plain sentences, oldest first (U1).
+        """What happened to a persona, a list, a memory, a document or in a turn, in plain sentences, oldest first (U1).
 
         Args:
             since, until: aware moments; until is exclusive.
@@ -516,13 +589,17 @@ class Remembrancer:
             limit: 1 to 1000 lines; after: `next` of the page before.
 
         Raises:
-            NotFound: a persona, memory or turn that never was (D31).
+            NotFound: a persona, memory, document or turn that never was (D31).
         """
+        of_document = None if document is None else as_uuid(document, "document")
+        if of_document is not None:
+            self._engine.documents.require(of_document)
         return self._engine.reading.history(
             persona=persona,
             scope=scope,
             subject=subject,
             memory=None if memory is None else as_uuid(memory),
+            document=of_document,
             turn=turn,
             since=since,
             until=until,

@@ -59,6 +59,13 @@ class Settings(BaseSettings):
     desk_limit: int | None = None
     model_context: int | None = None
     answer_tokens: int | None = None
+    document_limit: int | None = None
+    document_threshold: float | None = None
+    document_tokens: int | None = None
+    document_bytes: int | None = None
+    document_pages: int | None = None
+    document_characters: int | None = None
+    document_passages: int | None = None
     decay_enabled: bool | None = None
 
     @classmethod

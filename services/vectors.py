@@ -17,6 +17,7 @@ from remembrancer.projections.memory_rows import digest
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
+from remembrancer.services.passage_vectors import embed_passages
 
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "vectors")
@@ -147,9 +148,10 @@ class Vectors:
         }
 
     def pending(self, limit: int = BATCH) -> int:
-        """Embed memories that have no vector of the model in use. Returns how many got one (D22).
+        """Embed memories, and passages of documents, that have no vector of the model in use (D22).
 
-        A text that the model refuses, while it takes others, is left out until the next start.
+        Returns how many got one. A text that the model refuses, while it takes others, is left out until the next
+        start.
 
         Raises:
             EmbedderFailed: the model is still away; nothing is lost, the next call tries again.
@@ -172,7 +174,11 @@ class Vectors:
             self._deps.store.database.run(lambda conn: conn.cursor().executemany(_SQL["keep_if_there"], got))
             self._deps.models.measured(model, len(got[0]["vector"].to_list()))
             self.adopt(model)
-        return len(got)
+            return len(got)
+        return embed_passages(
+            self._deps.store.database, self._deps.tenant, model,
+            lambda texts: of_all_that_can_be(embedder, texts, self._refused), limit=limit, refused=self._refused,
+        )  # fmt: skip
 
     def adopt(self, model: str) -> None:
         """Bring the vectors of a model that are kept into the rows of their texts, some at a time. Searches find them

@@ -17,7 +17,7 @@ from remembrancer.services.checks import checked_number, checked_seconds, shown
 from remembrancer.services.deps import Deps
 
 _SQL = queries("runner")
-PROJECTIONS = ("memory", "archive", "history", "conversation")
+PROJECTIONS = ("memory", "archive", "history", "conversation", "documents")
 _PAUSES = (0.001, 0.005, 0.02)
 OURS_SECONDS = 5.0
 """So long after its last batch our own projector is thought to be at work."""

@@ -13,6 +13,7 @@ from remembrancer.services.cli import (
     chat,
     configure,
     demo,
+    document,
     erase,
     lookback,
     memories,
@@ -47,6 +48,7 @@ def _version(asked: bool) -> None:
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
 for part in (
-    demo, memories, replies, chat, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase, configure,
+    demo, memories, replies, chat, document, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase,
+    configure,
 ):  # fmt: skip
     part.register(app)

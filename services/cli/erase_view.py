@@ -32,6 +32,8 @@ def confirmed(screen: Screen, user: str, found: ListAnswer) -> bool:
 def erased(screen: Screen, user: str, answer: EraseAnswer, *, compact: bool) -> None:
     """After `erase`."""
     what = f"{_lists(answer.erased_lists)}, {_memories(answer.memories)}"
+    if answer.documents:
+        what += f", {answer.documents} document{'s' * (answer.documents != 1)}"
     screen.line(Text("Erased", "bold green"), f" {user}: {what}.")
     if answer.mentions:
         screen.line("These memories of servers name them, and stay until somebody edits or deletes them:")

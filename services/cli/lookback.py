@@ -34,6 +34,9 @@ def history(
     user: OfUser = None,
     everyone: OfEveryone = None,
     memory: Annotated[str | None, option("--memory", metavar="MEMORY", help="Of this one, also when gone.")] = None,
+    document: Annotated[
+        str | None, option("--document", metavar="DOCUMENT", help="Of this one, also when gone.")
+    ] = None,
     turn: Annotated[str | None, option(metavar="ID", help="Of this turn.")] = None,
     since: Annotated[str | None, option(metavar="MOMENT", help=f"From: {_MOMENT}.")] = None,
     until: Annotated[str | None, option(metavar="MOMENT", help=f"Before: {_MOMENT}.")] = None,
@@ -60,6 +63,7 @@ def history(
             scope=scope,
             subject=subject,
             memory=None if memory is None else full_id(memories, memory),
+            document=document,
             turn=turn,
             since=_moment(since),
             until=_moment(until),

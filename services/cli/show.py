@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         MatchView,
         MemoryView,
         NoticeView,
+        PassageView,
         ReplyAnswer,
         SaveAnswer,
     )
@@ -192,12 +193,28 @@ def reply(screen: Screen, answer: ReplyAnswer, *, show_prompt: bool) -> None:
         screen.line("")
         screen.heading("Recalled", "added to this reply")
         memories(screen, answer.late.recalled)
+    if answer.late.documents:
+        screen.line("")
+        screen.heading("From documents")
+        screen.table(_PASSAGES, [_passage(p) for p in answer.late.documents])
+    if answer.late.documents_missing:
+        screen.line(Text(f"Documents were not searched: {answer.late.documents_missing}.", "dim"))
     _notices(screen, answer.notices)
     if show_prompt:
         for title, text in (("Beginning of the prompt", answer.prefix.text), ("Near its end", answer.late.text)):
             screen.line("")
             screen.heading(title)
             screen.block(text)
+
+
+_PASSAGES = (
+    Column("score", number=True), Column("document"), Column("place"), Column("passage", wide=True),
+    Column("id", style="dim"),
+)  # fmt: skip
+
+
+def _passage(p: PassageView) -> Sequence[str]:
+    return f"{p.score:.3f}", one_line(p.name), one_line(p.place), p.text, short(p.document)
 
 
 _CANDIDATES = (

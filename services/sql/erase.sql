@@ -6,9 +6,9 @@ SELECT remembrancer.build_anew_v1(%(shard)s::int2)
 
 -- name: checkpoints
 -- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
--- Messages of theirs are in the chats of any shard.
+-- Messages of theirs are in the chats of any shard, documents of theirs on any shelf, and history tells of those.
 SELECT c.position FROM remembrancer.checkpoint c
-WHERE c.shard = %(shard)s OR c.projection = 'conversation'
+WHERE c.shard = %(shard)s OR c.projection IN ('conversation', 'documents', 'history')
 ORDER BY c.projection, c.generation, c.shard FOR UPDATE
 
 -- name: head
@@ -83,6 +83,26 @@ FROM (
 ) left_over
 WHERE c.generation = left_over.generation AND c.shard = left_over.shard AND c.chat = left_over.chat
 
+-- name: document_count
+-- How many documents of theirs there are.
+SELECT count(*) FROM remembrancer.document d
+WHERE d.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'documents' AND g.live)
+  AND d.tenant = %(tenant)s AND d.added_by = %(subject)s AND d.gone IS NULL
+
+-- name: document_history
+-- The names of documents that they added.
+UPDATE remembrancer.history h
+SET before = CASE WHEN h.before IS NOT NULL THEN '[erased]' END, after = CASE WHEN h.after IS NOT NULL THEN '[erased]' END
+FROM remembrancer.document d
+WHERE d.tenant = %(tenant)s AND d.added_by = %(subject)s AND h.tenant = d.tenant AND h.memory = d.document
+  AND (h.before IS NOT NULL OR h.after IS NOT NULL)
+
+-- name: documents
+UPDATE remembrancer.document SET name = '', gone = 'erased' WHERE tenant = %(tenant)s AND added_by = %(subject)s
+
+-- name: passages
+DELETE FROM remembrancer.passage WHERE tenant = %(tenant)s AND added_by = %(subject)s
+
 -- name: vectors
 -- After the memories: a vector that is on its way is kept only while its memory is there.
 DELETE FROM remembrancer.embedding
@@ -94,12 +114,13 @@ DELETE FROM remembrancer.snapshot WHERE shard = %(shard)s AND stream = ANY (%(st
 -- name: parked
 -- What a projection said when it could not take an event may quote it. The stream stays parked.
 UPDATE remembrancer.parked SET error = split_part(error, ':', 1) || ': [erased]'
-WHERE shard = %(shard)s AND stream = ANY (%(streams)s)
+WHERE (shard = %(shard)s AND stream = ANY (%(streams)s)) OR projection = 'documents'
 
 -- name: compact
 -- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
 VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.wording, remembrancer.history,
-  remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked, remembrancer.message
+  remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked, remembrancer.message,
+  remembrancer.document, remembrancer.passage
 
 -- name: standing_alone
 -- Tables of a rebuild that is under way, which are not part of those yet.

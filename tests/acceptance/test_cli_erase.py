@@ -31,7 +31,7 @@ def test_a_script_says_yes_and_gets_counts_positions_and_what_names_the_person(r
 
     answer = remembrancer.json("erase", "--user", "juno", "--name", "Moonchild", "--yes")
 
-    assert set(answer) == {"erased_lists", "memories", "mentions", "positions"}
+    assert set(answer) == {"erased_lists", "memories", "documents", "mentions", "positions"}
     assert (answer["erased_lists"], answer["memories"]) == (3, 3)
     kept = ["Juno and Kai met at the fair", "Kai knows Moonchild", "Moonchild is Juno's stage name"]
     assert sorted(m["text"] for m in answer["mentions"]) == kept

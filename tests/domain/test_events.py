@@ -16,7 +16,7 @@ from remembrancer.domain.events import EVENTS, UPCASTERS, Event
 from tests.domain.support import DAY, happening
 
 EVERY = sorted(EVENTS)
-ABSTRACT = {"Event", "ListEvent"}
+ABSTRACT = {"Event", "ListEvent", "DocumentEvent"}
 
 
 def example(annotation: Any) -> Any:

@@ -110,6 +110,13 @@ def live_a_life(world: World) -> None:
     world.save(a_text("cleared"), persona="rui", actor="person", **mine)
     memory.clear("rui", scope="personal", subject=USER, request_id="clear")
 
+    document: dict[str, Any] = {"user": USER, "name": f"{MARK}.md"}
+    lore = f"# {MARK}\n\n{a_text('lore of the house')}".encode()
+    shelved = memory.add_document(lore, persona=PERSONA, request_id="document", **document).document
+    memory.remove_document(memory.add_document(lore, server=SERVER, **document).document.id, request_id="off")
+    ask: dict[str, Any] = {"message": "lore of the house", "users": ["kai"], "request_id": "looked up"}
+    assert [p.document for p in memory.reply(PERSONA, **ask).late.documents] == [shelved.id]
+
     header = next(iter(memory.export()))
     row = {"kind": "memory", "persona": "ada", "scope": "personal", "subject": USER, "text": a_text("imported")}
     assert memory.import_rows([header, row]).imported == 1
@@ -189,6 +196,8 @@ def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
             world.save(a_text("poison"), persona="eve", scope="personal")
             world.project()
         world.save(a_text("not projected"), persona="ivy", scope="personal")
+        unread = {"name": f"{MARK} unread.txt", "user": USER, "persona": "ivy"}
+        world.memory.add_document(a_text("not projected").encode(), **unread)
         world.save(a_text("parked, and not projected"), persona="eve", scope="personal")
         kept = world.save("Juno has a cat")
         other = world.open()
@@ -208,7 +217,7 @@ def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
         assert any(found_in(data_dir, key) for key in keys)
 
         answer = world.memory.erase(USER, compact=True, request_id="erase")
-        assert (answer.erased_lists, [m.id for m in answer.mentions]) == (6, [kept])
+        assert (answer.erased_lists, [m.id for m in answer.mentions], answer.documents) == (6, [kept], 2)
         assert found_in(data_dir / "postgres" / "base", *marks(), *keys) == set()
         assert all(p.error.endswith("ValueError: [erased]") for p in world.memory.engine.runner.parked())
         for memory in (world.memory, other):
@@ -232,6 +241,7 @@ def test_not_a_byte_of_an_erased_person_is_left_on_the_disk(  # D24, C29
             world.memory.engine.runner.repair(one)
         caught_up(world.memory)
         assert_read_model_is_a_fresh_fold(world.memory)
+        assert world.memory.documents().documents == []
         told = world.memory.history(persona=PERSONA, scope="personal", subject=USER).entries
         assert {entry.after for entry in told} == {ERASED, None}
         assert told[-1].event == "SubjectErased"
@@ -463,6 +473,47 @@ def test_history_of_an_erased_memory_and_turn_goes_on(world: World) -> None:  # 
             world.project()
     events = world.events(SubjectErased)
     assert {(ev.persona, ev.scope, ev.subject) for ev in events} == {(PERSONA, "personal", USER), ("", None, USER)}
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_documents_that_a_person_added_go_with_them_and_the_others_stay(  # D24
+    world: World, projected: bool
+) -> None:
+    theirs = {"name": "mine.txt", "user": USER}
+    first = world.memory.add_document(b"zephyr lighthouse whale oil", persona=PERSONA, **theirs).document.id
+    other = world.open()
+    kept = world.memory.add_document(
+        b"obsidian gateway dragons", server=SERVER, name="gates.txt", user="kai"
+    ).document.id
+    world.memory.add_document(b"zephyr market herring", server=SERVER, name="market.txt")
+    ask: dict[str, Any] = {"message": "zephyr lighthouse whale oil?", "users": ["kai"], "server": SERVER}
+    looked_up = other.reply(PERSONA, request_id="looked up", **ask)
+    assert [p.document for p in looked_up.late.documents] == [first]
+    if projected:
+        world.project()
+
+    assert world.memory.erase(USER).documents == 1
+
+    for memory in (world.memory, other):
+        assert {d.name for d in memory.documents().documents} == {"gates.txt", "market.txt"}
+        assert memory.reply(PERSONA, **ask).late.documents == []
+        again = memory.reply(PERSONA, request_id="looked up", **ask)
+        assert (again.turn, again.late.documents, again.late.text) == (looked_up.turn, [], "")
+        with pytest.raises(NotFound):
+            memory.document(first)
+    world.project()
+    with psycopg.connect(world.url) as conn:
+        rows = conn.execute(
+            "SELECT document, name, gone FROM remembrancer.document WHERE added_by IS NOT NULL"
+        ).fetchall()
+        assert set(rows) == {(first, "", "erased"), (kept, "gates.txt", None)}
+        left = conn.execute("SELECT count(*) FROM remembrancer.passage WHERE document = %s", (first,)).fetchone()
+        assert left == (0,)
+    told = world.memory.history(document=first).entries
+    assert [(entry.event, entry.after) for entry in told] == [("DocumentAdded", ERASED)]
+    again = world.memory.add_document(b"zephyr lighthouse whale oil", persona=PERSONA, **theirs)
+    assert (again.status, again.document.id != first) == ("added", True)
+    assert [p.document for p in world.memory.reply(PERSONA, **ask).late.documents] == [again.document.id]
 
 
 def test_nobody_else_is_touched(world: World) -> None:  # D24, C23
