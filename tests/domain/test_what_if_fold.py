@@ -5,7 +5,7 @@ Two lists in two shards, all of it at moments that several events share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import permutations
 from typing import Any
@@ -17,6 +17,7 @@ from remembrancer.domain import events as e
 from remembrancer.domain.in_order import PATIENCE, InOrder
 from remembrancer.domain.outcome import changes
 from remembrancer.domain.policy import Policy
+from remembrancer.domain.two_courses import TwoCourses
 from remembrancer.domain.what_if import WhatIf
 from tests.domain.support import DAY, KEY, PERSONAL, days_after, happening, m, noon
 
@@ -31,21 +32,31 @@ class Told:
     def __init__(self) -> None:
         self.events: list[e.Recorded] = []
         self.version = dict.fromkeys((HERE, THERE, CHAT), 0)
+        self.there: list[int] = []
+        """What is on the desk: all that there is."""
+        self.ahead: dict[UUID, timedelta] = {}
+        """Shards whose moments are ahead of the others'."""
 
     def add(self, stream: UUID, event: e.Event, at: datetime) -> None:
         self.version[stream] += 1
+        at += self.ahead.get(stream, timedelta())
         self.events.append(e.Recorded(event, stream, self.version[stream], stream.bytes[0], len(self.events), at))
 
-    def saved(self, stream: UUID, number: int, day: date = DAY, **fields: Any) -> Told:
+    def saved(self, stream: UUID, number: int, day: date = DAY, at: datetime | None = None, /, **fields: Any) -> Told:
         body = {"memory": m(number), "text": f"Fact {number}.", "actor": "person"} | KEYS[stream]._asdict() | fields
-        self.add(stream, happening(e.MemorySaved, day, **body)[0], noon(day))
+        self.add(stream, happening(e.MemorySaved, day, **body)[0], at or noon(day))
+        self.there.append(number)
         return self
 
     def reply(
         self, turn: str, scores: dict[int, float], day: date = DAY, *, attempt: int = 1, ticks: Sequence[UUID] = (),
-        limit: int = 1,
+        limit: int = 1, reads: Mapping[UUID, int] | None = None,
     ) -> Told:  # fmt: skip
-        """Candidates with their scores; odd numbers are in the one list, even ones in the other."""
+        """Candidates with their scores; odd numbers are in the one list, even ones in the other.
+
+        Args:
+            reads: the versions that it read, if not those of now.
+        """
         best = sorted(scores, key=lambda n: -scores[n])
         found = [
             e.Candidate(
@@ -55,15 +66,16 @@ class Told:
                 words=0,
                 rank=rank,
                 matched=rank <= limit,
-                recalled=rank <= limit,
+                recalled=rank <= limit and n not in self.there,
             )
             for rank, n in enumerate(best, 1)
         ]
-        seen = tuple(e.ListSeen(stream=s, version=self.version[s]) for s in KEYS if self.version[s])
+        reads = {s: self.version[s] for s in KEYS if self.version[s]} if reads is None else reads
+        seen = tuple(e.ListSeen(stream=s, version=version) for s, version in reads.items())
         record: dict[str, Any] = {
             "chat": "c", "attempt": attempt, "persona": "mira", "users": ("juno",), "server": "tea house", "day": day,
             "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn,
-            "actor": "persona",
+            "actor": "persona", "prefix": tuple(m(n) for n in self.there),
         }  # fmt: skip
         if attempt > 1:
             self.add(CHAT, happening(e.TurnRegenerated, day, chat="c", attempt=attempt, turn=turn)[0], noon(day))
@@ -81,6 +93,7 @@ class Told:
 
     def undone(self, stream: UUID, turn: str, day: date = DAY, **fields: Any) -> Told:
         body = {"turn": turn} | KEYS[stream]._asdict() | fields
+        self.there = [n for n in self.there if m(n) not in fields.get("removed", ())]
         self.add(stream, happening(e.TurnRolledBack, day, **body)[0], noon(day))
         return self
 
@@ -89,10 +102,12 @@ class Told:
         return sorted(self.events, key=lambda r: (r.recorded_at, shards.index(r.stream), r.position))
 
 
-def fold(events: Sequence[e.Recorded], **numbers: Any) -> WhatIf:
+def fold(events: Sequence[e.Recorded], *, apart: bool = False, **numbers: Any) -> WhatIf:
     course = WhatIf(
         numbers, policy_of=lambda _: Policy(match_limit=1), model="words", counts=lambda _: True, tokens=len
     )
+    if apart:
+        course.lists |= {stream: TwoCourses.apart(key) for stream, key in KEYS.items()}
     course.know(KEYS)
     order = InOrder(course.lists.keys())
     for r in [*order.feed(events), *order.flush()]:
@@ -159,6 +174,50 @@ def test_d14_an_undo_gives_no_memory_an_earlier_use_than_it_would_have_had():
     assert then(fold(told.by_moment(), match_threshold=0.8), HERE) == {1: 1}
 
 
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("reads_back", [False, True], ids=["names the version before", "names the version after"])
+@pytest.mark.parametrize("later", [3, 40], ids=["the same day", "weeks later"])
+@pytest.mark.parametrize("ahead", [0, 2], ids=["clocks agree", "a clock is ahead"])
+def test_d19_a_turn_that_comes_again_has_no_desk_with_what_its_old_attempt_saved(
+    number: int, reads_back: bool, later: int, ahead: int
+):
+    """Whatever shard comes first; a record names the version of the list without what takes it back, or with it."""
+    told = two_lists()
+    told.ahead[HERE] = timedelta(seconds=ahead)
+    day = days_after(DAY, later)
+    told.reply("t", {1: 0.9}, days_after(DAY, 3))
+    told.saved(HERE, 3, day, noon(day) - timedelta(minutes=1) if later > 3 else None, turn="t", actor="persona")
+    before = {s: told.version[s] for s in BOTH}
+    told.undone(HERE, "t", day, removed=(m(3),), unmatched={m(1): DAY})
+    told.reply("t", {2: 0.9}, day, attempt=2, reads=None if reads_back else before)
+    told.reply("u", {1: 0.1}, days_after(day, 1), limit=0)
+    course = fold(in_every_order(told)[number], desk_limit=40)
+    assert course.now.desk == course.then.desk == 5 * 2
+    assert course.now == course.then
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_d2_a_turn_that_comes_again_has_the_desk_from_before_its_own_tick(number: int):
+    """Its day is the fourth that nothing was used on: with it the memories rest, after this reply."""
+    told = two_lists().reply("t", {1: 0.1, 2: 0.1}, days_after(DAY, 3), limit=0, ticks=BOTH)
+    told.reply("t", {1: 0.1, 2: 0.1}, days_after(DAY, 4), attempt=2, limit=0, ticks=BOTH)
+    course = fold(in_every_order(told)[number], rest_after_days=4)
+    assert course.then.desk == 4 * 2
+    told.reply("u", {1: 0.1}, days_after(DAY, 5), limit=0)
+    assert fold(in_every_order(told)[number], rest_after_days=4).then.desk == 4 * 2
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_d19_what_takes_back_an_old_attempt_leaves_the_uses_of_the_new_one_elsewhere(number: int):
+    """The new attempt reads one of the two lists."""
+    day = days_after(DAY, 3)
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, day, ticks=BOTH)
+    told.undone(HERE, "t", day, unmatched={m(1): DAY})
+    told.reply("t", {2: 0.8}, day, attempt=2, limit=0, reads={THERE: told.version[THERE]})
+    course = fold(in_every_order(told)[number], match_limit=2)
+    assert (then(course, HERE), then(course, THERE)) == ({1: 3}, {2: 0})
+
+
 def test_under_its_own_numbers_both_courses_are_one_state():
     told = (
         two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH).undone(HERE, "t", days_after(DAY, 4))
@@ -168,6 +227,23 @@ def test_under_its_own_numbers_both_courses_are_one_state():
     assert course.now == course.then
     today = days_after(DAY, 4)
     assert [c for x in course.lists.values() for c in changes(x, Policy(), Policy(), today)] == []
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_under_its_own_numbers_nothing_changes_where_each_course_is_folded_for_itself(number: int):
+    """What the numbers decide is decided again for the other course, and comes to what was recorded."""
+    day = days_after(DAY, 3)
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, day, ticks=BOTH).saved(HERE, 3, day, turn="t", actor="persona")
+    told.undone(HERE, "t", day, removed=(m(3),), unmatched={m(1): DAY}).reply("t", {2: 0.8}, day, attempt=2)
+    told.reply("u", {1: 0.6, 2: 0.3}, days_after(DAY, 4), ticks=BOTH)
+    own = {"match_limit": 1, "match_threshold": 0.5, "rest_after_days": 7, "list_capacity": 100}
+    course = fold(in_every_order(told)[number], apart=True, **own)
+    assert course.now == course.then
+    assert (course.now.matches, course.now.desk) == (3, 5 * 2)
+    for x in course.lists.values():
+        assert not x.one
+        assert x.now == x.then
+    assert (then(course, HERE), then(course, THERE)) == ({1: 0}, {2: 1})
 
 
 def test_a_match_whose_reply_never_comes_stands_and_holds_up_no_more_than_a_while():
@@ -184,7 +260,7 @@ def test_a_match_whose_reply_never_comes_stands_and_holds_up_no_more_than_a_whil
     assert course.unknown["without_record"] == 1
 
 
-def test_events_of_a_stream_keep_their_order_and_none_is_lost():
+def test_events_of_a_stream_keep_their_order_and_none_is_lost_and_replies_stand_where_they_read():
     told = two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH)
     for events in in_every_order(told):
         order = InOrder(KEYS.keys())
@@ -193,7 +269,8 @@ def test_events_of_a_stream_keep_their_order_and_none_is_lost():
         for stream in (HERE, THERE, CHAT):
             versions = [r.version for r in came if r.stream == stream]
             assert versions == sorted(versions)
-        at = {(r.stream, r.version): n for n, r in enumerate(came)}
         for n, r in enumerate(came):
             if isinstance(r.event, e.ReplySearched):
-                assert all(at[seen.stream, seen.version] < n for seen in r.event.lists)
+                for seen in r.event.lists:
+                    before = [one.version for one in came[:n] if one.stream == seen.stream]
+                    assert before == list(range(1, seen.version + 1))
