@@ -123,19 +123,19 @@ class InOrder:
     def _taken_back(self, ev: e.ReplySearched, at: datetime) -> bool:
         """Has all come that takes back the attempt before this one (D19)?
 
-        In a list that the reply read it is the version that the reply names, or the first after it. So where a later
-        one is known, it is known what that is; where none is, one may come as long as the clocks may differ.
+        In a list that the reply read it is the version that the reply names, or the first after it. It may come as long
+        as the clocks may differ.
         """
-        after = {x.stream: x.version + 1 for x in ev.lists if x.stream in self._streams}
-        unknown = {stream for stream, version in after.items() if self._version.get(stream, 0) < version}
-        for r in self._waiting:
-            if r.version <= self._version.get(r.stream, 0):
-                continue
-            unknown.discard(r.stream)
-            takes_back = isinstance(r.event, e.TurnRolledBack) and r.event.turn == ev.turn
-            if takes_back and r.version == after.get(r.stream, r.version) and r.recorded_at <= at + SKEW:
-                return False
-        return self._now is None or self._now > (at + SKEW if unknown else at)
+        if self._now is not None and self._now <= at + SKEW:
+            return False
+        after = {x.stream: x.version + 1 for x in ev.lists}
+        return not any(
+            isinstance(r.event, e.TurnRolledBack)
+            and r.event.turn == ev.turn
+            and r.version == after.get(r.stream, r.version)
+            and r.recorded_at <= at + SKEW
+            for r in self._waiting
+        )
 
     def _gone(self, r: e.Recorded) -> e.Recorded:
         ev = r.event

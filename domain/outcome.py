@@ -90,7 +90,7 @@ def recounts(x: TwoCourses) -> dict[UUID, e.Counted]:
 
 
 def _use(m: Memory) -> tuple[object, ...]:
-    return m.base_day, m.base_days, m.base_matched_at, m.uses, m.frozen if m.pinned else 0
+    return m.base_day, m.base_days, m.base_matched_at, m.uses
 
 
 def _desk(s: MemoryList, policy: Policy, today: date) -> set[UUID]:

@@ -5,7 +5,7 @@ Two lists in two shards, all of it at moments that several events share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import permutations
 from typing import Any
@@ -50,7 +50,7 @@ class Told:
 
     def reply(
         self, turn: str, scores: dict[int, float], day: date = DAY, *, attempt: int = 1, ticks: Sequence[UUID] = (),
-        limit: int = 1, reads: Mapping[UUID, int] | None = None,
+        limit: int = 1, reads: Mapping[UUID, int] | None = None, search: str = "ok",
     ) -> Told:  # fmt: skip
         """Candidates with their scores; odd numbers are in the one list, even ones in the other.
 
@@ -74,7 +74,7 @@ class Told:
         seen = tuple(e.ListSeen(stream=s, version=version) for s, version in reads.items())
         record: dict[str, Any] = {
             "chat": "c", "attempt": attempt, "persona": "mira", "users": ("juno",), "server": "tea house", "day": day,
-            "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn,
+            "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn, "search": search,
             "actor": "persona", "prefix": tuple(m(n) for n in self.there),
         }  # fmt: skip
         if attempt > 1:
@@ -102,10 +102,14 @@ class Told:
         return sorted(self.events, key=lambda r: (r.recorded_at, shards.index(r.stream), r.position))
 
 
-def fold(events: Sequence[e.Recorded], *, apart: bool = False, **numbers: Any) -> WhatIf:
-    course = WhatIf(
-        numbers, policy_of=lambda _: Policy(match_limit=1), model="words", counts=lambda _: True, tokens=len
-    )
+def fold(
+    events: Sequence[e.Recorded],
+    *,
+    apart: bool = False,
+    policy_of: Callable[[Any], Policy] = lambda _: Policy(match_limit=1),
+    **numbers: Any,
+) -> WhatIf:
+    course = WhatIf(numbers, policy_of=policy_of, model="words", counts=lambda _: True, tokens=len)
     if apart:
         course.lists |= {stream: TwoCourses.apart(key) for stream, key in KEYS.items()}
     course.know(KEYS)
@@ -197,14 +201,103 @@ def test_d19_a_turn_that_comes_again_has_no_desk_with_what_its_old_attempt_saved
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_d2_a_turn_that_comes_again_has_the_desk_from_before_its_own_tick(number: int):
+@pytest.mark.parametrize("ahead", [0, 2], ids=["clocks agree", "a clock is ahead"])
+def test_d2_a_turn_that_comes_again_has_the_desk_from_before_its_own_tick(number: int, ahead: int):
     """Its day is the fourth that nothing was used on: with it the memories rest, after this reply."""
-    told = two_lists().reply("t", {1: 0.1, 2: 0.1}, days_after(DAY, 3), limit=0, ticks=BOTH)
+    told = two_lists()
+    told.ahead[CHAT] = timedelta(seconds=ahead)
+    told.reply("t", {1: 0.1, 2: 0.1}, days_after(DAY, 3), limit=0, ticks=BOTH)
     told.reply("t", {1: 0.1, 2: 0.1}, days_after(DAY, 4), attempt=2, limit=0, ticks=BOTH)
     course = fold(in_every_order(told)[number], rest_after_days=4)
     assert course.then.desk == 4 * 2
     told.reply("u", {1: 0.1}, days_after(DAY, 5), limit=0)
     assert fold(in_every_order(told)[number], rest_after_days=4).then.desk == 4 * 2
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_a_person_saves_after_a_reply_is_on_the_next_desk_whatever_shard_comes_first(number: int):
+    told = two_lists().reply("t", {1: 0.1}, days_after(DAY, 3), limit=0).saved(HERE, 3, days_after(DAY, 3))
+    told.reply("u", {1: 0.1}, days_after(DAY, 3), limit=0)
+    course = fold(in_every_order(told)[number], desk_limit=40)
+    assert course.now == course.then
+    assert course.then.desk == 3 * 2 + 3
+
+
+def test_t4_the_second_reply_of_a_day_has_the_desk_after_the_tick_of_the_first():
+    told = two_lists().reply("t", {1: 0.1}, days_after(DAY, 3), limit=0, ticks=BOTH)
+    told.reply("u", {1: 0.1}, days_after(DAY, 3), limit=0)
+    assert fold(told.by_moment(), rest_after_days=3).then.desk == 3 * 2
+
+
+def test_a_desk_is_of_the_size_that_was_in_force_on_its_day():
+    told = two_lists().reply("t", {1: 0.1}, days_after(DAY, 2), limit=0)
+    sizes = {1: 2, 2: 1}
+    course = fold(
+        told.by_moment(),
+        policy_of=lambda at: Policy(match_limit=1, desk_limit=sizes[(at.date() - DAY).days] if at.date() > DAY else 9),
+        rest_after_days=9,
+    )
+    assert course.then.desk == 2 + 1 + 1
+
+
+def test_tokens_are_of_what_is_said_at_the_time_not_of_how_much():
+    long = "Fact 5 has many more words than that."
+    one = Told().saved(HERE, 1, text="Short.").reply("t", {1: 0.1}, limit=0)
+    other = Told().saved(HERE, 1, text=long).reply("u", {1: 0.1}, limit=0)
+    both = Told().saved(HERE, 1, text="Short.").reply("t", {1: 0.1}, limit=0)
+    body = {"memory": m(1), "text": long, "before": "Short.", "actor": "person"} | KEY._asdict()
+    both.add(HERE, happening(e.MemoryEdited, DAY, **body)[0], noon(DAY) + timedelta(minutes=1))
+    later = days_after(DAY, 1)
+    both.reply("u", {1: 0.1}, later, limit=0)
+    sent = [fold(told.by_moment(), desk_limit=9) for told in (one, other, both)]
+    assert sent[0].now.tokens + sent[1].now.tokens == sent[2].now.tokens == sent[2].then.tokens
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_t3_a_smaller_limit_takes_the_match_of_the_second(number: int):
+    told = two_lists().reply("t", {1: 0.9, 2: 0.8}, days_after(DAY, 3), ticks=BOTH, limit=2)
+    course = fold(in_every_order(told)[number], match_limit=1)
+    assert (then(course, HERE), then(course, THERE)) == ({1: 0}, {2: 3})
+    assert (course.now.matches, course.then.matches) == (2, 1)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_d19_a_turn_that_comes_again_loses_uses_though_it_did_nothing_to_take_back(number: int):
+    """The first attempt matched nothing, and would have; the second would not."""
+    told = two_lists().reply("t", {1: 0.9}, days_after(DAY, 3), limit=0, ticks=BOTH)
+    assert then(fold(in_every_order(told)[number], match_limit=1), HERE) == {1: 0}
+    told.reply("t", {1: 0.1}, days_after(DAY, 3), limit=0, attempt=2)
+    assert then(fold(in_every_order(told)[number], match_limit=1), HERE) == {1: 3}
+
+
+def test_d14_a_rewind_takes_back_the_uses_of_turns_that_did_nothing():
+    told = two_lists().reply("t", {1: 0.9}, days_after(DAY, 3), limit=0, ticks=BOTH)
+    told.add(CHAT, happening(e.ChatRewound, DAY, chat="c", to="day 2", turns=("t",))[0], noon(days_after(DAY, 4)))
+    assert then(fold(told.by_moment(), match_limit=1), HERE) == {1: 3}
+
+
+def test_t14_a_turn_without_a_search_would_have_forgotten_nobody():
+    told = Told().saved(HERE, 1, actor="persona")
+    for n in (1, 2):
+        told.reply(f"day {n}", {1: 0.1}, days_after(DAY, n), limit=0, ticks=[HERE])
+    day = days_after(DAY, 3)
+    told.reply("t", {}, day, search="unavailable").saved(HERE, 3, day, turn="t", actor="persona")
+    course = fold(told.by_moment(), list_capacity=1, rest_after_days=2)
+    assert (then(course, HERE), course.then.evictions, course.then.refused) == ({1: 2}, 0, 1)
+
+
+def test_t12_d14_what_a_turn_would_have_forgotten_is_back_when_the_turn_is_undone():
+    told = Told().saved(HERE, 1, actor="persona")
+    for n in (1, 2):
+        told.reply(f"day {n}", {1: 0.1}, days_after(DAY, n), limit=0, ticks=[HERE])
+    day = days_after(DAY, 3)
+    told.reply("t", {1: 0.1}, day, limit=0).saved(HERE, 3, day, turn="t", actor="persona")
+    course = fold(told.by_moment(), list_capacity=1, rest_after_days=2)
+    assert (then(course, HERE), course.then.evictions, course.then.refused) == ({3: 0}, 1, 0)
+    told.undone(HERE, "t", days_after(DAY, 4), removed=(m(3),))
+    assert then(fold(told.by_moment(), list_capacity=1, rest_after_days=2), HERE) == {1: 2}
+    awake = fold(told.by_moment()[:-1], list_capacity=1, rest_after_days=3)
+    assert (then(awake, HERE), awake.then.evictions, awake.then.refused) == ({1: 2}, 0, 1), "nobody rests (T14)"
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -247,16 +340,17 @@ def test_under_its_own_numbers_nothing_changes_where_each_course_is_folded_for_i
 
 
 def test_a_match_whose_reply_never_comes_stands_and_holds_up_no_more_than_a_while():
-    told = two_lists().reply("t", {1: 0.9}, days_after(DAY, 3), ticks=BOTH)
+    told = two_lists().reply("t", {1: 0.9}, days_after(DAY, 3), ticks=BOTH).saved(HERE, 3, days_after(DAY, 3))
     events = [r for r in told.by_moment() if not (isinstance(r.event, e.ReplySearched) and r.event.turn == "t")]
     order = InOrder(KEYS.keys())
     came = list(order.feed(events))
     assert not any(isinstance(r.event, e.MemoriesMatched) for r in came), "it waits"
     late = Told().saved(THERE, 4).events[0]
     later = e.Recorded(late.event, THERE, 9, 9, 99, noon(days_after(DAY, 3)) + PATIENCE + timedelta(seconds=1))
-    assert any(isinstance(r.event, e.MemoriesMatched) for r in order.feed([later]))
+    came += order.feed([later])
+    assert [r.version for r in came if r.stream == HERE] == list(range(1, told.version[HERE] + 1))
     course = fold(events, match_limit=2)
-    assert then(course, HERE) == {1: 0}
+    assert then(course, HERE) == {1: 0, 3: 0}
     assert course.unknown["without_record"] == 1
 
 
