@@ -74,8 +74,8 @@ class Told:
         seen = tuple(e.ListSeen(stream=s, version=version) for s, version in reads.items())
         record: dict[str, Any] = {
             "chat": "c", "attempt": attempt, "persona": "mira", "users": ("juno",), "server": "tea house", "day": day,
-            "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn, "search": search,
-            "actor": "persona", "prefix": tuple(m(n) for n in self.there),
+            "lists": seen, "candidates": tuple(found), "threshold": 0.5, "model": "words", "turn": turn,
+            "search": search, "actor": "persona", "prefix": tuple(m(n) for n in self.there),
         }  # fmt: skip
         if attempt > 1:
             self.add(CHAT, happening(e.TurnRegenerated, day, chat="c", attempt=attempt, turn=turn)[0], noon(day))
