@@ -154,6 +154,8 @@ def test_d5_a_threshold_is_not_for_replies_of_another_model(world: World):
     world.day(1)
     world.say(CAT)
     world.reopen(embedder_model="other words")
+    world.project()
+    world.memory.change_model()
     world.day(2)
     answer = world.memory.what_if(match_threshold=9.0)
     assert answer.changes == []

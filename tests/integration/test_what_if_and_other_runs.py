@@ -7,6 +7,7 @@ numbers of their own for what is forgotten.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ LISTS: dict[str, dict[str, Any]] = {
     "global": {"scope": "global", "subject": USER},
 }
 _runs = count()
+_open: deque[Remembrancer] = deque()
+AT_ONCE = 3
+"""Lives that are looked at together; older ones give their connections back."""
 MOST_DAYS = 60
 
 text = st.integers(0, len(TEXTS) - 1)
@@ -81,7 +85,10 @@ class Life:
     def of(cls, world: World, **policy: Any) -> Life:
         number = next(_runs)
         world.now = begins = START + timedelta(days=MOST_DAYS * number)
-        return cls(world, world.open(tenant=f"life {number}", **policy), begins)
+        while len(_open) >= AT_ONCE:
+            _open.popleft().close()
+        _open.append(world.open(tenant=f"life {number}", **policy))
+        return cls(world, _open[-1], begins)
 
     def live(self, happens: Sequence[tuple[Any, ...]]) -> Life:
         self.world.now = max(self.world.now, self.begins)
