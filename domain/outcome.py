@@ -69,14 +69,15 @@ def standings(s: MemoryList, policy: Policy, today: date) -> dict[State, int]:
 
 
 def recounts(x: TwoCourses) -> dict[UUID, e.Counted]:
-    """The use of the memories that are there, where it comes out otherwise. Pinned ones have no counter (D3).
+    """The use of the memories that are there, where it comes out otherwise: not of those pinned in one course alone.
 
-    All of it, not the counter alone: what an undo of a turn leaves follows from the uses before (D14).
+    All of it, not the counter alone: what an undo of a turn leaves follows from the uses before (D14), and a pinned
+    memory, whose counter stands (D3), has a last match.
     """
     found: dict[UUID, e.Counted] = {}
     for k, m in x.now.memories.items():
         other = x.then.memories.get(x.then_id(k))
-        if other is None or m.pinned or other.pinned:
+        if other is None or m.pinned is not other.pinned:
             continue
         if _use(m) != _use(other):
             found[k] = e.Counted(

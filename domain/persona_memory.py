@@ -238,7 +238,12 @@ def _recounted(s: MemoryList, ev: e.UseRecounted, at: datetime) -> MemoryList:
         else:
             uses = tuple(Use(u.day, u.turn, u.matched_at) for u in c.uses)
             changed[k] = replace(
-                m, base_day=c.base_day, base_days=c.base_days, base_matched_at=c.base_matched_at, uses=uses
+                m,
+                base_day=c.base_day,
+                base_days=c.base_days,
+                base_matched_at=c.base_matched_at,
+                uses=uses,
+                frozen=n if m.pinned else m.frozen,
             )
     return replace(s, memories={**s.memories, **changed})
 

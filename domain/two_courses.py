@@ -39,6 +39,14 @@ class TwoCourses:
     """Memories that would have been there for searches that did not see them."""
     forgotten_by: dict[str, list[UUID]] = field(default_factory=lambda: defaultdict(list))
 
+    @classmethod
+    def apart(cls, key: ListKey) -> TwoCourses:
+        """A list whose courses are two states from the start: each is folded for itself, also where nothing differs.
+
+        Slower, and the same: what it comes to checks what is spared otherwise.
+        """
+        return cls(key, then=MemoryList())
+
     @property
     def one(self) -> bool:
         """Has nothing come out differently so far?"""

@@ -303,11 +303,12 @@ class WhatIf:
                 threshold = asked
             else:
                 self.unknown["another_model"] += counts
-        there = [
-            c if (x := home(c.memory)) is None else c.model_copy(update={"memory": x.then_id(c.memory)})
-            for c in ev.candidates
-            if (x := home(c.memory)) is None or not x.lost(c.memory)
-        ]
+        there = []
+        for c in ev.candidates:
+            x = home(c.memory)
+            if x is None or not x.lost(c.memory):
+                other = c.memory if x is None else x.then_id(c.memory)
+                there.append(c if other is c.memory else c.model_copy(update={"memory": other}))
         best = there[: policy.match_limit]
         chosen = [c for c in best if threshold is not None and c.score >= threshold]
         if counts and len(there) < len(ev.candidates) == CANDIDATES and len(chosen) == len(there) < policy.match_limit:
@@ -350,10 +351,10 @@ class WhatIf:
         recalled = [c.memory for c in matched if c.recalled]
         for totals, sent, used, late in (
             (self.now, desk, matched, recalled),
-            (self.then, desk.other, then, [c.memory for c in then if c.memory not in desk.other.ids]),
+            (self.then, desk.other, then, [c.memory for c in then if c.memory not in desk.other]),
         ):
             totals.replies += 1
-            totals.desk += len(sent.ids)
+            totals.desk += len(sent)
             totals.tokens += self._sent.tokens(sent, late)
             totals.matches += len(used)
             totals.recalls += len(late)

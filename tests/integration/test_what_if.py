@@ -154,6 +154,8 @@ def test_d5_a_threshold_is_not_for_replies_of_another_model(world: World):
     world.day(1)
     world.say(CAT)
     world.reopen(embedder_model="other words")
+    world.project()
+    world.memory.change_model()
     world.day(2)
     answer = world.memory.what_if(match_threshold=9.0)
     assert answer.changes == []
@@ -210,6 +212,24 @@ def test_u3_apply_records_what_the_answer_says_and_twice_writes_nothing_new(worl
     back = world.memory.what_if(match_threshold=0.3, apply=True)
     assert back.recounted == 2
     assert {days for days, _ in counters(world).values()} == {3}, "what was recorded of the searches is still there"
+
+
+def test_d3_a_pinned_memory_keeps_its_pin_and_loses_a_last_match_that_would_not_have_been(world: World):
+    cat = world.save(CAT)
+    world.day(1)
+    world.say(CAT)
+    world.talk([2])
+    world.memory.pin(cat)
+    world.talk([3])
+    said = world.memory.what_if(match_threshold=9.0, apply=True)
+    assert [(c.now.state, c.then.state, c.then.last_matched_at) for c in said.changes] == [("active", "active", None)]
+    assert counters(world)[CAT] == (2, None), "as it would have been pinned"
+    again = world.memory.what_if(match_threshold=9.0, apply=True)
+    assert (again.recounted, again.changes) == (0, [])
+    world.project()
+    assert_read_model_is_a_fresh_fold(world.memory)
+    world.memory.unpin(cat)
+    assert counters(world)[CAT] == (0, None), "it begins anew with the day of the unpinning"
 
 
 def test_a_recount_on_a_day_whose_search_comes_later_counts_that_day_once(world: World):
