@@ -208,6 +208,14 @@ class WindowView(Answer):
     unsent: int
 
 
+class SummaryView(Answer):
+    """The whole summary of the chat, sent with every message (R5): long-term, merged, recent, and the users' rules."""
+
+    text: str = ""
+    tokens: int = 0
+    summaries: list[UUID] = []
+
+
 class ReplyAnswer(Answer):
     """What a reply is written from: `messages` oldest first, the newest one last (R1)."""
 
@@ -217,6 +225,7 @@ class ReplyAnswer(Answer):
     prefix: Prefix
     late: Late
     search: Search
+    summary: SummaryView = SummaryView()
     messages: list[MessageView] = []
     window: WindowView | None = None
     notices: list[NoticeView] = []

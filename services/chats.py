@@ -21,9 +21,10 @@ from remembrancer.domain import events as e
 from remembrancer.domain.chat import home_of
 from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
 from remembrancer.domain.identity import Subject, chat_stream, check_key
+from remembrancer.domain.summaries import Summaries
 from remembrancer.domain.transcript import Message, Role, Transcript
 from remembrancer.projections.queries import load_queries
-from remembrancer.services.answers import MessageView
+from remembrancer.services.answers import MessageView, SummaryView
 from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer
 from remembrancer.services.checks import (
     answer_erased,
@@ -35,7 +36,7 @@ from remembrancer.services.checks import (
 )
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import Deps
-from remembrancer.services.live_reader import read_transcript
+from remembrancer.services.live_reader import read_conversation, read_summary
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
 from remembrancer.services.tail import unread
@@ -234,7 +235,7 @@ class Chats:
             return _view_of_answer(before)
         if self.find(name) is not None:
             raise NotAllowed(f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork.")
-        whole, version = self.transcript(here.stream)
+        whole, summaries, version = self.conversation(here.stream)
         present = [m for m in whole.messages.values() if m.gone is None]
         if message is not None and message not in {m.id for m in present}:
             raise no_such_message(message)
@@ -244,10 +245,13 @@ class Chats:
             parent_stream=here.stream, upto=upto, at_version=version, home_kind=here.home.kind, home_key=here.home.key,
             personas=here.personas, platform=here.platform, server=here.server, channel=here.channel, users=here.users,
         )  # fmt: skip
-        inherited = sum(m.n <= upto for m in present)
+        taken = Summaries()
+        taken.inherit(summaries, upto)
+        inherited = [m for m in present if m.n <= upto]
+        uncovered = sum(not taken.covers(m.n - upto) for m in inherited)
         view = ChatView(
             chat=name, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
-            users=here.users, messages=inherited, unsummarised=inherited, parent=here.key,
+            users=here.users, messages=len(inherited), unsummarised=uncovered, parent=here.key,
         )  # fmt: skip
         try:
             done = self._deps.store.append(
@@ -300,13 +304,24 @@ class Chats:
         """The present wording of messages that are still there."""
         return {m.id: m.text for _, m in reversed(self._as_now(messages)) if m.gone is None} if messages else {}
 
+    def summary_now(self, chat: str) -> SummaryView:
+        """The summary of a chat as it would be sent now."""
+        here = self.require(chat)
+        found = self._deps.store.database.run(lambda conn: read_summary(conn, self._deps.store, here.stream))
+        return SummaryView(text=found.text, tokens=found.tokens, summaries=[s.id for s in found.standing])
+
     def transcript(self, stream: UUID) -> tuple[Transcript, int]:
         """All that was said in a chat, from its events, and the version of its stream."""
+        whole, _, version = self.conversation(stream)
+        return whole, version
 
-        def work(conn: Connection[Any]) -> tuple[Transcript, int]:
+    def conversation(self, stream: UUID) -> tuple[Transcript, Summaries, int]:
+        """The same with its summaries."""
+
+        def work(conn: Connection[Any]) -> tuple[Transcript, Summaries, int]:
             row = conn.execute(_SQL["folded"], {"shard": stream.bytes[0], "chat": stream}).fetchone()
             assert row is not None
-            return read_transcript(conn, self._deps.store, stream, row[1]), row[1]
+            return *read_conversation(conn, self._deps.store, stream, row[1]), row[1]
 
         return self._deps.store.database.run(work)
 

@@ -47,6 +47,7 @@ from remembrancer.services.answers import (
     Prefix,
     ReplyAnswer,
     Search,
+    SummaryView,
     WindowView,
 )
 from remembrancer.services.chats import Chats, owners_of, view_of
@@ -423,6 +424,9 @@ class Recall:
                 matches=[m for m in shown if m.matched],
                 candidates=shown,
             ),
+            summary=SummaryView(
+                text=live.summary.text, tokens=live.summary.tokens, summaries=[s.id for s in live.summary.standing]
+            ),
             messages=[view_of(m) for m in live.messages],
             window=WindowView(
                 detail=play.detail, messages=live.window, tokens=sum(m.tokens for m in live.messages), total=live.total,
@@ -431,7 +435,7 @@ class Recall:
         )  # fmt: skip
 
     def _answered(self, done: Appended) -> ReplyAnswer:
-        """The first answer to a request that came again (D19), with its messages as they are worded now."""
+        """The first answer to a request that came again (D19), with its messages and summary as they are now."""
         if not done.answer:
             raise NotAllowed(
                 "This request was answered before, and whom it was about has been erased since.",
@@ -441,7 +445,8 @@ class Recall:
         answer = ReplyAnswer.model_validate_json(zlib.decompress(done.answer))
         now = self._chats.texts([m.id for m in answer.messages])
         messages = [m.model_copy(update={"text": now[m.id]}) for m in answer.messages if m.id in now]
-        return answer.model_copy(update={"positions": positions(done), "messages": messages})
+        summary = self._chats.summary_now(answer.chat) if answer.summary.text else answer.summary
+        return answer.model_copy(update={"positions": positions(done), "messages": messages, "summary": summary})
 
 
 def _behind(taken: Sequence[Taken], batches: Sequence[Batch]) -> list[Batch]:
@@ -498,8 +503,10 @@ def _checked(
 
 
 def _to_keep(answer: ReplyAnswer) -> ReplyAnswer:
-    """What is kept for a repetition: of messages their ids, since a chat keeps their texts, and may lose them (D24)."""
-    return answer.model_copy(update={"messages": [m.model_copy(update={"text": ""}) for m in answer.messages]})
+    """What is kept for a repetition: no text of messages and summaries: a chat keeps them, and may lose them (D24)."""
+    messages = [m.model_copy(update={"text": ""}) for m in answer.messages]
+    summary = answer.summary.model_copy(update={"text": "-" if answer.summary.text else ""})
+    return answer.model_copy(update={"messages": messages, "summary": summary})
 
 
 def _message_event(
