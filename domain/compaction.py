@@ -39,7 +39,13 @@ Step = Chunk | Merge | Condense
 
 
 def next_step(
-    standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy, size: int
+    standing: Sequence[Summary],
+    uncovered: Sequence[Message],
+    bound: int,
+    policy: Policy,
+    size: int,
+    *,
+    to_the_end: bool = False,
 ) -> Step | None:
     """What is to be done first, if anything.
 
@@ -48,11 +54,12 @@ def next_step(
         uncovered: the oldest messages that are in none of them, in order.
         bound: from this number on nothing is summarised: the live window and the last two turns (D15).
         size: about so many tokens a long-term summary has (R3).
+        to_the_end: the last messages before the bound are summarised, too, be they ever so few: a rebuild ends there.
     """
     for s in standing:
         if s.tier == "long_term" and s.tokens > policy.condense_over * size:
             return Condense(s)
-    return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy)
+    return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy, to_the_end)
 
 
 def _merge(standing: Sequence[Summary], uncovered: Sequence[Message], policy: Policy) -> Merge | None:
@@ -90,11 +97,13 @@ def _between(a: Summary, b: Summary, uncovered: Sequence[Message]) -> bool:
     return any(a.last < m.n < b.first for m in uncovered)
 
 
-def _chunk(standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy) -> Chunk | None:
+def _chunk(
+    standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy, to_the_end: bool
+) -> Chunk | None:
     """The oldest messages that are enough for a chunk; fewer only where summaries follow, which leave no more."""
     for run, followed in _stretches(standing, uncovered):
         old = [m for m in run if m.n < bound]
-        whole = followed and len(old) == len(run)
+        whole = (followed and len(old) == len(run)) or to_the_end
         if len(old) >= policy.chunk_messages or (whole and old):
             return Chunk(_fitting(old[: policy.chunk_messages], policy.model_context // 2))
     return None

@@ -49,8 +49,14 @@ class LongTerm:
         return cls(*(tuple(line for line in lines if line) for lines in found.values()))
 
     def older(self) -> tuple[str, ...]:
-        """The older half of the chronology, which becomes short lines on whole periods."""
-        return self.chronology[: (len(self.chronology) + 1) // 2]
+        """The oldest lines of the chronology that are half of it in length or more: they become short lines on whole
+        periods."""
+        half, so_far = sum(map(len, self.chronology)) / 2, 0
+        for n, line in enumerate(self.chronology, start=1):
+            so_far += len(line)
+            if so_far >= half:
+                return self.chronology[:n]
+        return self.chronology
 
     def condensed(
         self, periods: Sequence[str], promises: Iterable[int], references: Iterable[int], state: Iterable[int]

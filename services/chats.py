@@ -45,6 +45,7 @@ from remembrancer.services.turns import Turns
 from remembrancer.services.waiting import Waiting
 
 _SQL = load_queries("remembrancer.services", "chats")
+_SUMMARIES = load_queries("remembrancer.services", "summaries")
 LONGEST_MESSAGE = 200_000
 """Code points: more is a document."""
 
@@ -272,16 +273,21 @@ class Chats:
         self._waiting.settle()
         at = {"shard": here.stream.bytes[0], "chat": here.stream}
 
-        def work(conn: Connection[Any]) -> tuple[int, int, str | None]:
+        def work(conn: Connection[Any]) -> tuple[int, int, str | None, Any]:
             row = conn.execute(_SQL["folded"], at).fetchone()
             assert row is not None
             parent = conn.execute(_SQL["key_of"], {"shard": here.stream.bytes[0], "chat": here.parent}).fetchone()
-            return row[2], row[3], parent and parent[0]
+            return row[2], row[3], parent and parent[0], conn.execute(_SUMMARIES["work"], at).fetchone()
 
-        total, unsummarised, parent = self._deps.store.database.run(work)
+        total, unsummarised, parent, failed = self._deps.store.database.run(work)
+        wait = None
+        if self._deps.settings.chat_model is None:
+            wait = "no chat model is configured (REMEMBRANCER_CHAT_MODEL)"
+        elif failed is not None and failed[0]:
+            wait = f"the chat model gave no answer: {failed[1]}; next try at {failed[3]:%Y-%m-%d %H:%M:%S} UTC"
         return ChatView(
             chat=here.key, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
-            users=here.users, messages=total, unsummarised=unsummarised, parent=parent,
+            users=here.users, messages=total, unsummarised=unsummarised, parent=parent, summaries_wait=wait,
         )  # fmt: skip
 
     def messages(self, chat: str, *, limit: int, before: int | None) -> MessagesAnswer:
@@ -332,7 +338,7 @@ class Chats:
             NotFound: there never was one, it is gone, or it is another tenant's (C23, D31).
         """
         for stream, m in self._as_now([message]):
-            if m.gone is None and (here := self._home(stream)) is not None and chat in (None, here.key):
+            if m.gone is None and (here := self.by_stream(stream)) is not None and chat in (None, here.key):
                 return _Found(here, m)
         raise no_such_message(message)
 
@@ -357,14 +363,17 @@ class Chats:
 
         return self._deps.store.database.run(work)
 
-    def _home(self, stream: UUID) -> ChatHome | None:
-        """A chat by its stream."""
+    def by_stream(self, stream: UUID) -> ChatHome | None:
+        """A chat by its stream; None for a stream that is none."""
         at = {"shard": stream.bytes[0], "chat": stream}
         store = self._deps.store
 
         def work(conn: Connection[Any]) -> ChatHome | None:
-            (first,) = store.decode(conn.execute(_SQL["first"], at).fetchall(), conn)
-            return _of_event(first) if isinstance(first.event, e.ChatStarted | e.ChatForked) else None
+            found = store.decode(conn.execute(_SQL["first"], at).fetchall(), conn)
+            first = next(iter(found), None)
+            return (
+                None if first is None or not isinstance(first.event, e.ChatStarted | e.ChatForked) else _of_event(first)
+            )
 
         return store.database.run(work)
 

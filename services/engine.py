@@ -24,9 +24,12 @@ from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
+from remembrancer.projections.summary_work import SummaryWorkFollower
 from remembrancer.projections.worker import Worker
+from remembrancer.services.chat_models import make_chat_model
 from remembrancer.services.chats import Chats
 from remembrancer.services.clock import system_clock, utc
+from remembrancer.services.compactor import Compactor
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
@@ -38,6 +41,7 @@ from remembrancer.services.remember import Remember
 from remembrancer.services.settings import Settings
 from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, UnknownEvent, migrate, open_store
+from remembrancer.services.summariser import Summariser
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Undo
 from remembrancer.services.vectors import Vectors, kept_dimensions
@@ -122,10 +126,18 @@ class Engine:
                 ArchiveProjection(read_stream),
                 HistoryProjection(),
                 ConversationProjection(read_stream),
+                SummaryWorkFollower(),
             ],
         )
         self.runner.on_progress = self.waiting.progressed
+        chat_model = make_chat_model(
+            settings.chat_model, url=settings.chat_model_url, key=settings.chat_model_key, prices=settings.chat_prices
+        )
+        self.summariser = Summariser(self.deps, self.chats, self.runner)
+        self.compactor = Compactor(self.deps, self.summariser, chat_model)
         self.worker: Worker | None = None
+        self._compacting: Future[int] | None = None
+        self._compact_pool = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-summaries")
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-chores")
         self._chore: Future[None] | None = None
         self._take_up_at = 0.0
@@ -137,7 +149,7 @@ class Engine:
                 self.runner,
                 _waiter(listener),
                 wake=listener.wake,
-                chores=[self._embed_pending, self._take_up_again],
+                chores=[self._embed_pending, self._take_up_again, self._compact],
                 revive=None if self.embedded is None else self.embedded.revive,
             )
             self.worker.start()
@@ -204,6 +216,20 @@ class Engine:
         if self.vectors.is_due() and (self._chore is None or self._chore.done()):
             self._chore = self._chores.submit(self._do_chore)
 
+    def _compact(self) -> None:
+        """Summarise what is due, beside the projections and never in the way of a reply (R4)."""
+        if self.compactor.model is not None and (self._compacting is None or self._compacting.done()):
+            self._compacting = self._compact_pool.submit(self._do_compact)
+
+    def _do_compact(self) -> int:
+        try:
+            return self.compactor.work()
+        except Unavailable as unavailable:
+            log.info("Summaries wait: %s", unavailable)
+        except Exception:
+            log.exception("The summaries stumble and go on.")
+        return 0
+
     def _do_chore(self) -> None:
         try:
             self.vectors.chore()
@@ -232,6 +258,10 @@ class Engine:
             self.worker.stop()
             with suppress(Exception):
                 self._catch_up()
+        self.compactor.stop()
+        if self.compactor.model is not None:
+            self.compactor.model.close()  # ends what a summary waits for
+        self._compact_pool.shutdown(cancel_futures=True)
         self.recall.close()
         if self.deps.embedder is not None:
             self.deps.embedder.close()  # ends what a chore waits for

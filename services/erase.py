@@ -31,7 +31,10 @@ from remembrancer.services.store import Appended, Request, mapper
 from remembrancer.services.store.append import ASSIGN, Call, Placed, append
 
 _SQL = load_queries("remembrancer.services", "erase")
-_ROWS = ("memories", "uses", "archive", "history", "messages", "chats", "vectors", "snapshots", "parked")
+_ROWS = (
+    "memories", "uses", "archive", "history", "messages", "summaries", "uncovered", "whole_again", "rules", "look",
+    "chats", "vectors", "snapshots", "parked",
+)  # fmt: skip
 
 
 class _Stream(NamedTuple):
@@ -91,7 +94,7 @@ class Erase:
         self, conn: Connection[Any], subject: Subject, request: Request, found: set[UUID]
     ) -> Appended:
         tenant, now = self._deps.tenant, self._deps.now()
-        at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key}
+        at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key, "now": now}
 
         # 1. nobody projects, nobody writes in this shard
         conn.execute(_SQL["checkpoints"], at)
