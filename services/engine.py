@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.erase import Erase
     from remembrancer.services.personas import Personas
+    from remembrancer.services.summaries import SummaryVerbs
     from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
 
@@ -204,6 +205,13 @@ class Engine:
         from remembrancer.services.erase import Erase
 
         return Erase(self.deps)
+
+    @cached_property
+    def summaries(self) -> SummaryVerbs:
+        """Reads, edits and rebuilds summaries."""
+        from remembrancer.services.summaries import SummaryVerbs
+
+        return SummaryVerbs(self.deps, self.chats, self.finder, self.summariser, self.compactor.model)
 
     def _take_up_again(self) -> None:
         """Go on with streams that a newer version wrote to, if this is that version."""

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from remembrancer.services.cli import chat, configure, demo, erase, lookback, memories, operate, replies, transfer, undo
+from remembrancer.services.cli import (
+    chat,
+    configure,
+    demo,
+    erase,
+    lookback,
+    memories,
+    operate,
+    replies,
+    summary,
+    transfer,
+    undo,
+)
 from remembrancer.services.cli.verb import group
 
 app = typer.Typer(
@@ -31,5 +43,5 @@ def _version(asked: bool) -> None:
 
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
-for part in (demo, memories, replies, chat, undo, lookback, transfer, operate, erase, configure):
+for part in (demo, memories, replies, chat, summary, undo, lookback, transfer, operate, erase, configure):
     part.register(app)

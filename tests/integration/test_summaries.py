@@ -270,6 +270,7 @@ def test_d18_a_fork_inherits_the_summaries_wholly_before_its_point(talk: Talk):
 
 
 def test_d24_summaries_of_a_shared_chat_are_made_anew_without_an_erased_person(talk: Talk):
+    talk.turn("hi")
     talk.turn("I am KAISWORD and was here", user="kai")
     talk.many(33)
     talk.compact()
