@@ -259,13 +259,15 @@ class SummaryVerbs:
             return Decision([Batch(here.stream, events, version)], orjson.dumps(kept))
 
         done = self._deps.store.transact(request, load, decide, now=self._deps.now())
+        if done.answer is None:
+            raise answer_erased()
         said = orjson.loads(done.answer)
         notice = self._notice(here, said) if said["unusual"] else None
         return CostAnswer(
             turn=turn, chat=here.key, cost=said["cost"], median=said["median"], notice=notice, positions=positions(done)
         )
 
-    def _spent(self, cost: float | None, input_tokens: int | None, output_tokens: int | None) -> float:
+    def _spent(self, cost: object, input_tokens: int | None, output_tokens: int | None) -> float:
         if cost is not None:
             if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
                 raise InvalidInput(f"cost must be a number from 0 on, not {shown(cost)}.")
@@ -274,7 +276,7 @@ class SummaryVerbs:
             checked_number("input_tokens", 0 if input_tokens is None else input_tokens, 0, 2**53),
             checked_number("output_tokens", 0 if output_tokens is None else output_tokens, 0, 2**53),
         )
-        if usage == (0, 0):
+        if not any(usage):
             raise InvalidInput("What did it cost?", hint="Give cost, or input_tokens and output_tokens.")
         prices = self._model.prices if self._model is not None else None
         return float(sum(usage)) if prices is None else prices.of(usage)
