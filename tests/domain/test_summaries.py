@@ -63,11 +63,12 @@ class Chat:
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
-    def turn(self, _: int) -> None:
-        turn = f"t{next(self.ids)}"
-        self.turns.append(turn)
-        self.say("user", turn)
-        self.say("persona", turn)
+    def turn(self, number: int) -> None:
+        for _ in range(1 + number % 4):
+            turn = f"t{next(self.ids)}"
+            self.turns.append(turn)
+            self.say("user", turn)
+            self.say("persona", turn)
 
     def edit(self, which: int) -> None:
         if self.present:
@@ -180,6 +181,10 @@ class Chat:
             tokens=tokens, first=step.sources[0].first, last=step.sources[-1].last, messages=1,
         )  # fmt: skip
 
+    def steps(self, number: int) -> None:
+        for n in range(number % 9):
+            self.step(number + n)
+
     def invalidate(self, which: int) -> None:
         known = sorted(self.summaries.known)
         if known:
@@ -215,7 +220,7 @@ class Chat:
         )  # fmt: skip
 
 
-ACTS = ("turn", "turn", "turn", "step", "step", "step", "edit", "delete", "regenerate", "rewind", "fork", "invalidate",
+ACTS = ("turn", "turn", "turn", "step", "steps", "steps", "edit", "delete", "regenerate", "edit", "rewind", "fork", "invalidate",
         "rebuild", "give_up")  # fmt: skip
 
 
