@@ -26,7 +26,7 @@ FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=1)
 REBUILD_TRIES = 5
 """After so many failures in a row a rebuild is given up."""
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = 5.0
 """A claim lasts as long as a question may, and this much."""
 
 

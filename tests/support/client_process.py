@@ -131,7 +131,19 @@ class _HoldingProjection:
         self._hold.at("writing")
 
 
-ROLES: dict[str, Callable[..., None]] = {"mixer": mixer, "saver": saver, "projector": projector}
+def summariser(**settings: Any) -> None:
+    """Projects and summarises in the background."""
+    with open_memory(**settings):
+        say("ready")
+        sys.stdin.read()
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "mixer": mixer,
+    "saver": saver,
+    "projector": projector,
+    "summariser": summariser,
+}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](**json.loads(sys.argv[2]))
