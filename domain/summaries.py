@@ -6,6 +6,7 @@ away: where the whole goes stale, those of its parts that are still true stand a
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -60,6 +61,19 @@ class Rebuild:
     ended_at: datetime | None = None
 
 
+class Cover:
+    """The numbers that summaries cover; a look-up costs the same however many they are."""
+
+    def __init__(self, standing: Sequence[Summary]) -> None:
+        """`standing`: sorted, none over another."""
+        self._first = [s.first for s in standing]
+        self._last = [s.last for s in standing]
+
+    def __contains__(self, n: int) -> bool:
+        at = bisect_right(self._first, n) - 1
+        return at >= 0 and n <= self._last[at]
+
+
 @dataclass(slots=True)
 class Summaries:
     """All summaries by id, the rules that users gave by the place where they stand, and the newest rebuild."""
@@ -91,8 +105,7 @@ class Summaries:
             case e.RebuildFailed() if self.rebuild is not None and self.rebuild.id == ev.rebuild:
                 self.rebuild = replace(self.rebuild, state="failed", reason=ev.reason, ended_at=at)
             case _ if not isinstance(ev, e.MessagePosted):
-                for m in changed:
-                    self._changed(m)
+                self._changed(changed)
 
     def standing(self, rebuild: UUID | None = None) -> list[Summary]:
         """The valid summaries that are part of no other valid one, oldest messages first: what is sent (R5).
@@ -103,9 +116,9 @@ class Summaries:
         found = [s for s in self.known.values() if s.stale is None and s.parent is None and s.rebuild == rebuild]
         return sorted(found, key=lambda s: (s.first, s.last))
 
-    def covers(self, n: int) -> bool:
-        """Is this message in a valid summary that serves?"""
-        return any(s.covers(n) for s in self.known.values() if s.stale is None and s.rebuild is None)
+    def cover(self) -> Cover:
+        """Which messages the summaries that serve cover."""
+        return Cover(self.standing())
 
     def find_rules(self, spans: Iterable[Span]) -> None:
         """Take in rules. One that lies over another of the same message, or over one that was removed, is passed by."""
@@ -147,11 +160,19 @@ class Summaries:
             key = (span.message, span.start, span.end)
             self.removed[key] = self.rules.pop(key, span)
 
-    def _changed(self, m: Message) -> None:
-        """A message is worded anew or gone: what covers it is stale, and rules that it stated go with it (D17, R6)."""
-        self._go_stale([s for s in self.known.values() if s.stale is None and s.covers(m.n)], m.gone or "edited")
+    def _changed(self, messages: Sequence[Message]) -> None:
+        """Messages are worded anew or gone: what covers them is stale, and rules that they stated go, too (D17, R6)."""
+        if not messages:
+            return
+        numbers = sorted(m.n for m in messages)
+        stale = [
+            s for s in self.known.values()
+            if s.stale is None and bisect_left(numbers, s.first) < bisect_right(numbers, s.last)
+        ]  # fmt: skip
+        self._go_stale(stale, messages[0].gone or "edited")
+        gone = {m.id for m in messages}
         for places in (self.rules, self.removed):
-            for key in [key for key in places if key[0] == m.id]:
+            for key in [key for key in places if key[0] in gone]:
                 del places[key]
 
     def _go_stale(self, stale: Collection[Summary], reason: str) -> None:

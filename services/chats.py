@@ -249,7 +249,8 @@ class Chats:
         taken = Summaries()
         taken.inherit(summaries, upto)
         inherited = [m for m in present if m.n <= upto]
-        uncovered = sum(not taken.covers(m.n - upto) for m in inherited)
+        cover = taken.cover()
+        uncovered = sum(m.n - upto not in cover for m in inherited)
         view = ChatView(
             chat=name, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
             users=here.users, messages=len(inherited), unsummarised=uncovered, parent=here.key,

@@ -148,12 +148,14 @@ class _Source:
             self._anew = sorted((m for m in whole.messages.values() if m.gone is None), key=lambda m: -m.n)
             self._speakers = {m.id: m for m in self._anew}
             self.total = len(self._anew)
-            self.uncovered = sum(not self.summaries.covers(m.n) for m in self._anew)
+            self.cover = self.summaries.cover()
+            self.uncovered = sum(m.n not in self.cover for m in self._anew)
             return
         self.summaries, self._speakers = read_summaries(conn, self._at)
         transcript = Transcript()
         for r in tail:
             self.summaries.apply(r, transcript.apply(r))
+        self.cover = self.summaries.cover()
         self._ahead = [m for m in reversed(transcript.messages.values()) if m.gone is None]
         self._speakers |= {m.id: m for m in self._ahead}
         self.total += len(self._ahead)
@@ -184,16 +186,16 @@ class _Source:
     def newest(self) -> Iterator[tuple[Message, bool]]:
         """All of them, page by page."""
         for m in self._ahead if self._anew is None else self._anew:
-            yield m, self.summaries.covers(m.n)
+            yield m, m.n in self.cover
         if self._anew is None:
             yield from self._pages("newest", _NO_NUMBER)
 
     def uncovered_before(self, n: int) -> Iterator[tuple[Message, bool]]:
         """Those before a number that no valid summary covers."""
         if self._anew is not None:
-            yield from ((m, False) for m in self._anew if m.n < n and not self.summaries.covers(m.n))
+            yield from ((m, False) for m in self._anew if m.n < n and m.n not in self.cover)
             return
-        yield from ((m, False) for m in self._ahead if m.n < n and not self.summaries.covers(m.n))
+        yield from ((m, False) for m in self._ahead if m.n < n and m.n not in self.cover)
         yield from self._pages("uncovered", n)
 
     def _pages(self, query: str, before: int) -> Iterator[tuple[Message, bool]]:
@@ -202,8 +204,8 @@ class _Source:
             at = self._at | {"before": before, "limit": size}
             rows = self._conn.execute(_SQL[query], at, prepare=True).fetchall()
             for *row, covered in rows:
-                if query == "newest" or not self.summaries.covers(row[0]):
-                    yield Message(*row), covered or self.summaries.covers(row[0])
+                if query == "newest" or row[0] not in self.cover:
+                    yield Message(*row), covered or row[0] in self.cover
             if len(rows) < size:
                 return
             before, size = rows[-1][0], min(4 * size, 2_000)

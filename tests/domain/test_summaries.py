@@ -206,7 +206,8 @@ class Chat:
 
     def check(self) -> None:
         standing = self.summaries.standing()
-        raw = [m for m in self.transcript.messages.values() if m.gone is None and not self.summaries.covers(m.n)]
+        cover = self.summaries.cover()
+        raw = [m for m in self.transcript.messages.values() if m.gone is None and m.n not in cover]
         window = sorted((m for m in self.transcript.messages.values() if m.gone is None), key=lambda m: -m.n)[:WINDOW]
         wrong = faults(self.present, [s.text for s in standing], [m.text for m in (*raw, *window)], 0)
         assert not wrong
