@@ -100,4 +100,4 @@ def of_parts(parts: LongTerm) -> str:
 
 @cache
 def _prompt(name: str) -> str:
-    return files("remembrancer.services").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+    return files("remembrancer.services").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from remembrancer.domain.errors import InvalidInput, NotAllowed
+from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
 from remembrancer.services.cli.arguments import RequestId, TextOption, option
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.verb import group, verb
@@ -146,7 +146,11 @@ def _full(memory: Remembrancer, chat: str, given: str) -> str:
     found = [str(p.id) for p in memory.summary(chat).parts if str(p.id).startswith(given.lower())]
     if len(found) > 1:
         raise InvalidInput(f"{len(found)} parts begin with {given}.", hint="Write more of the id.")
-    return found[0] if found else given
+    if not found:
+        raise NotFound(
+            f"No part begins with {given}.", rule="D31", hint="`summary show` shows the parts with their ids."
+        )
+    return found[0]
 
 
 def _summary(screen: Screen, a: SummaryAnswer) -> None:

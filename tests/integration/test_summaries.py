@@ -307,6 +307,26 @@ def test_without_a_chat_model_summaries_wait_and_the_chat_says_so(database_url: 
         assert talk.world.events(e.ChunkSummarised)
 
 
+def test_r5_a_reply_reads_summaries_that_the_tables_do_not_know_yet(talk: Talk):
+    talk.turn("Rule: no ghosts")
+    talk.many(32)
+    engine = talk.memory.engine
+    here = engine.chats.require(CHAT)
+    policy, detail = engine.summariser.setting(here)
+    backlog = engine.summariser.backlog(here, detail, policy)
+    step = engine.summariser._next(backlog, policy, detail)
+    made = engine.summariser._make(here, step, backlog, detail, engine.compactor.model)
+    engine.summariser._write(here, step, made, backlog, detail, policy)
+    ahead = talk.look()
+    talk.world.project()
+    shown = talk.look()
+    assert "no ghosts" in ahead.summary.text.partition("word for word")[2]
+    assert ahead.summary.text == shown.summary.text
+    assert [m.text for m in ahead.messages] == [m.text for m in shown.messages]
+    assert ahead.window == shown.window
+    assert ahead.window.unsummarised == 63
+
+
 def test_d19_a_reply_that_is_asked_for_again_has_the_summary(talk: Talk):
     talk.many(20)
     talk.compact()
