@@ -232,7 +232,7 @@ class ReplyAnswer(Answer):
     positions: list[Position] = []
 
     def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
-        """The messages of a chat-completions call: prefix, chat, and the late block before the newest message.
+        """The messages of a chat-completions call: prefix, summary, chat, and the late block before the newest message.
 
         Where several people or personas talk, their messages begin with their names; those of the persona that talks
         are the assistant's.
@@ -247,7 +247,8 @@ class ReplyAnswer(Answer):
             else {"role": "user", "content": f"{m.author}: {m.text}" if named and m.author else m.text}
             for m in self.messages
         ]
-        system = [{"role": "system", "content": self.prefix.text}] if self.prefix.text else []
+        first = (self.prefix.text, self.summary.text)
+        system = [{"role": "system", "content": text} for text in first if text]
         late = [{"role": "system", "content": self.late.text}] if self.late.text else []
         return [*system, *said[:-1], *late, *said[-1:]]
 

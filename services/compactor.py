@@ -8,6 +8,7 @@ that grow.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -19,6 +20,7 @@ from remembrancer.projections.queries import load_queries
 from remembrancer.services.chat_models import ChatModel, ModelFailed
 from remembrancer.services.deps import Deps
 from remembrancer.services.summariser import Summariser
+from remembrancer.services.summary_reader import Behind
 
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "summaries")
@@ -71,6 +73,8 @@ class Compactor:
                 self._run("go_on", at | {"now": self._deps.now()})
             else:
                 self._failed(one, at, failed.reason)
+        except Behind:
+            self._failed(one, at, "the chat's tables are behind its events")
         except Unavailable:
             raise
         except RemembrancerError as error:
@@ -89,7 +93,8 @@ class Compactor:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(one.tries, 20))
         self._run("fail", at | {"now": now, "due_at": now + pause, "error": reason})
         if one.tries + 1 >= REBUILD_TRIES:
-            self._summariser.rebuild_failed(one.chat, reason)
+            with suppress(Behind):
+                self._summariser.rebuild_failed(one.chat, reason)
 
     def _claim(self) -> _Claimed | None:
         at = {"worker": self._me, "tenant": self._deps.tenant, "now": self._deps.now(), "seconds": self._seconds}

@@ -17,7 +17,7 @@ from psycopg import Connection
 from remembrancer.domain import events as e
 from remembrancer.domain.summaries import Span, Summaries, Summary, fold_conversation, quoted, render_summary
 from remembrancer.domain.transcript import Message, Transcript
-from remembrancer.domain.window import Level, Live, Sized
+from remembrancer.domain.window import FRAME_TOKENS, Level, Live, Sized
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.store import EventStore
 from remembrancer.services.tokens import count_tokens
@@ -94,7 +94,8 @@ def read_live(
         of_turn = source.of_turn(said.turn) if said is not None and said.again else []
         without = _left_out(of_turn, said)
         summary = source.summary({m.id for m in without})
-        return _choose(source, level, context, room - summary.tokens, said, of_turn, summary)
+        framed = summary.tokens + FRAME_TOKENS if summary.text else 0
+        return _choose(source, level, context, room - framed, said, of_turn, summary)
     finally:
         conn.execute("COMMIT")
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from remembrancer.domain import events as e
 from remembrancer.domain.costs import Costs, evolve_costs
 from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
-from remembrancer.domain.identity import Subject
+from remembrancer.domain.identity import Subject, check_key
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.summaries import Summary
 from remembrancer.domain.window import CONTEXT_SHARE, LEVELS, Detail
@@ -158,15 +158,16 @@ class SummaryVerbs:
 
     # -- making anew -----------------------------------------------------------------------------------------------
 
-    def estimate(self, chat: str, detail: Detail | None) -> RebuildEstimate:
+    def estimate(self, chat: str, detail: object) -> RebuildEstimate:
         """What a rebuild would take. See `Remembrancer.estimate_rebuild`."""
         here = self._chats.require(chat)
-        if detail is not None and detail not in LEVELS:
+        wanted = next((level for level in LEVELS if level == detail), None)
+        if detail is not None and wanted is None:
             raise InvalidInput(f"{shown(detail)} is no level.", rule="R3", hint=f"Use {', '.join(LEVELS)}.")
         policy, present = self._summariser.setting(here)
         backlog = self._summariser.backlog(here, present, policy)
         messages, tokens, _ = self._to_rebuild(here, backlog)
-        level = detail or present
+        level = wanted or present
         usage, calls = _estimated(messages, tokens, level, policy)
         prices = self._model.prices if self._model is not None else None
         return RebuildEstimate(
@@ -234,6 +235,7 @@ class SummaryVerbs:
         request_id: str | None,
     ) -> CostAnswer:  # fmt: skip
         """What a reply cost. See `Remembrancer.report_cost`."""
+        check_key("turn", turn)
         spent = self._spent(cost, input_tokens, output_tokens)
         replies = self._finder.replies(turn)
         if not replies:

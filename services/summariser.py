@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+import stamina
 from psycopg import Connection
 
 from remembrancer.domain import events as e
@@ -38,6 +39,8 @@ from remembrancer.services.tokens import count_tokens
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "summaries")
 MOST_TRIES = 20
+CATCH_UP_SECONDS = 5.0
+"""So long it is waited for another process that projects the same."""
 Outcome = Literal["done", "more"]
 
 
@@ -65,6 +68,7 @@ class Summariser:
 
         Raises:
             ModelFailed: the model gave no usable answer; what was written before stays.
+            Behind: the chat's tables cannot follow its events.
             Unavailable: the database is away.
         """
         here = self._chats.by_stream(stream)
@@ -106,19 +110,17 @@ class Summariser:
         """What there is to summarise now. The tables catch up first, whoever else projects.
 
         Raises:
-            ModelFailed: they cannot.
+            Behind: they cannot.
         """
 
         def work(conn: Connection[Any]) -> Backlog:
             return read_backlog(conn, here.stream, detail, policy)
 
-        for _ in range(MOST_TRIES):
-            self._runner.catch_up(projections=["conversation"], shards=[here.stream.bytes[0]])
-            try:
+        for attempt in stamina.retry_context(on=Behind, attempts=None, timeout=CATCH_UP_SECONDS, wait_max=0.1):
+            with attempt:
+                self._runner.catch_up(projections=["conversation"], shards=[here.stream.bytes[0]])
                 return self._deps.store.database.run(work)
-            except Behind:
-                continue
-        raise ModelFailed("the chat's tables are behind its events", hint="`remembrancer doctor` says why.")
+        raise AssertionError("unreachable")
 
     # -- a step ----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from remembrancer.domain.errors import Unavailable
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.summaries import Rebuild, Summaries, Summary
 from remembrancer.domain.transcript import Message
@@ -22,8 +23,11 @@ AT_ONCE = 400
 """The oldest uncovered messages that are looked at; older ones come first."""
 
 
-class Behind(Exception):
+class Behind(Unavailable):
     """The rows of the chat are not as far as its events."""
+
+    def __init__(self) -> None:
+        super().__init__("The chat's tables are behind its events.", hint="`remembrancer doctor` says why.")
 
 
 @dataclass(frozen=True, slots=True)

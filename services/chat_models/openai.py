@@ -56,7 +56,7 @@ class OpenAIChatModel:
         try:
             return self._loop.run(self._ask(instructions, question, shape, deadline), timeout)
         except TimeoutError:
-            raise ModelFailed(f"it took longer than {timeout:g} s", again=False) from None
+            raise ModelFailed("it took too long", again=False) from None
         except CancelledError:
             raise ModelFailed("it was closed", again=False) from None
 
@@ -104,6 +104,8 @@ class OpenAIChatModel:
                 return await self._request(words, question, name, schema, timeout)
             passing = status in (408, 409, 429) or status >= 500
             raise ModelFailed(f"status {status}", hint=HINTS.get(status), again=passing) from None
+        except openai.APITimeoutError:
+            raise ModelFailed("it took too long", again=False) from None
         except openai.APIConnectionError:
             raise ModelFailed(
                 "no connection, or one that broke off",

@@ -46,6 +46,7 @@ def test_r4_messages_that_leave_the_window_are_summarised_after_a_turn_and_sent_
     answer = talk.look()
     assert "message 3 " in answer.summary.text
     assert answer.summary.tokens > 0
+    assert answer.prompt()[0] == {"role": "system", "content": answer.summary.text}
     assert len(answer.messages) == answer.window.messages + answer.window.unsummarised - 30
     nothing_is_lost(talk, answer)
 

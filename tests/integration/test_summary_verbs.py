@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from remembrancer.domain import events as e
-from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
+from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound, RequestReused
 from tests.support import scripted_chat as script
 from tests.support.chats import CHAT, Talk, talking
 from tests.support.world import PERSONA, USER
@@ -207,3 +209,45 @@ def test_r7_nothing_to_rebuild_is_said(talk: Talk):
     talk.world.reopen(chat_model=None)
     with pytest.raises(NotAllowed, match="No chat model"):
         talk.memory.rebuild_summary(CHAT)
+
+
+def test_d19_the_same_request_happens_once_and_with_another_body_is_refused(talk: Talk):
+    talk.turn("Rule: no ghosts")
+    talk.many(19)
+    talk.compact()
+    seen = talk.memory.summary(CHAT)
+    rule, part = seen.rules[0].id, seen.parts[0].id
+    calls = {
+        "SummaryEdited": (
+            lambda r, text="By hand": talk.memory.edit_summary(CHAT, part, text, request_id=r), {"text": "Otherwise"},
+        ),
+        "ReplyCosted": (lambda r, cost=1.0: talk.memory.report_cost("t1", cost=cost, request_id=r), {"cost": 2.0}),
+        "RebuildStarted": (
+            lambda r, replace=True: talk.memory.rebuild_summary(CHAT, replace_edited=replace, request_id=r),
+            {"replace": False},
+        ),
+    }  # fmt: skip
+    removed = talk.memory.remove_rule(CHAT, rule, request_id="rule")
+    assert talk.memory.remove_rule(CHAT, rule, request_id="rule") == removed
+    for kind, (call, other) in calls.items():
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(call, [kind] * 8))
+        assert all(a == answers[0] for a in answers)
+        assert sum(type(r.event).__name__ == kind for r in talk.world.stored()) == 1 + (kind == "SummaryEdited")
+        with pytest.raises(RequestReused):
+            call(kind, **other)
+
+
+@pytest.mark.parametrize("bad", ["", "a\x00b", "\ud800", 5, None, "x" * 2000, ["a"]])
+def test_bad_input_is_refused(talk: Talk, bad):
+    talk.many(1)
+    memory = talk.memory
+    for act in (
+        lambda: memory.summary(bad), lambda: memory.estimate_rebuild(bad), lambda: memory.rebuild_summary(bad),
+        lambda: memory.edit_summary(CHAT, bad, "x"), lambda: memory.report_cost(bad, cost=1.0),
+        lambda: memory.rebuild_summary(CHAT, resume=bad), lambda: memory.remove_rule(CHAT, bad),
+        lambda: memory.estimate_rebuild(CHAT, detail=bad or "none"),
+    ):  # fmt: skip
+        with pytest.raises((InvalidInput, NotFound)):
+            act()
+    assert not talk.world.events(e.SummaryEdited)
