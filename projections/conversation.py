@@ -20,10 +20,8 @@ from remembrancer.projections.queries import queries, write
 from remembrancer.projections.summaries import OF_SUMMARIES, SummaryRows
 
 _SQL = queries("conversation")
-_OF_A_CHAT = (
-    e.ChatStarted, e.ChatForked, e.MessagePosted, e.MessageEdited, e.MessageDeleted, e.ReplySearched, e.TurnRegenerated,
-    e.ChatRewound, *OF_SUMMARIES,
-)  # fmt: skip
+_OF_A_CHAT = tuple(kind for kind in e.EVENTS.values() if "chat" in kind.model_fields)
+"""Also those that change no row here: a chat's row says how far its stream is folded."""
 
 
 class ConversationProjection:

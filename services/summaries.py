@@ -141,8 +141,7 @@ class SummaryVerbs:
     def remove_rule(self, chat: str, rule: str, *, request_id: str | None) -> SummaryChange:
         """A person takes a rule away. See `Remembrancer.remove_rule`."""
         here = self._chats.require(chat)
-        if not isinstance(rule, str):
-            raise InvalidInput(f"{shown(rule)} is no rule.", hint="Use an id of `summary rules`.")
+        check_key("rule", rule)
 
         def decide(backlog: Backlog) -> tuple[e.SummaryEdited, tuple[Subject, ...]]:
             found = [span for span in backlog.summaries.rules.values() if _rule_id(span) == rule]

@@ -170,6 +170,8 @@ def test_r8_an_unusual_cost_is_noticed_once_from_the_sixth_reply_on(talk: Talk):
         talk.memory.reply(PERSONA, message="hm", users=[USER], chat=CHAT, turn=f"c{n}")
     report = talk.memory.report_cost
     assert report("c1", cost=5.0).notice is None
+    talk.world.project()
+    assert talk.memory.estimate_rebuild(CHAT).messages == 0  # the tables are as far as the chat
     for n in range(2, 5):
         assert report(f"c{n}", cost=1.0).notice is None
     assert report("c5", cost=50.0).notice is None, "not before the sixth"
