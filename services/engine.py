@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
 TAKE_UP_SECONDS = 30.0
+SUMMARISE_AFTER_SECONDS = 2.0
+"""A process that comes and goes, such as a command, asks no chat model whose answer it would not wait for."""
 
 
 def _stream_reader(store: EventStore) -> ReadStream:
@@ -138,6 +140,7 @@ class Engine:
         self.compactor = Compactor(self.deps, self.summariser, chat_model)
         self.worker: Worker | None = None
         self._compacting: Future[int] | None = None
+        self._compact_at = time.monotonic() + SUMMARISE_AFTER_SECONDS
         self._compact_pool = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-summaries")
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-chores")
         self._chore: Future[None] | None = None
@@ -226,7 +229,9 @@ class Engine:
 
     def _compact(self) -> None:
         """Summarise what is due, beside the projections and never in the way of a reply (R4)."""
-        if self.compactor.model is not None and (self._compacting is None or self._compacting.done()):
+        if self.compactor.model is None or time.monotonic() < self._compact_at:
+            return
+        if self._compacting is None or self._compacting.done():
             self._compacting = self._compact_pool.submit(self._do_compact)
 
     def _do_compact(self) -> int:

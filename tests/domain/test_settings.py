@@ -90,6 +90,8 @@ def test_the_defaults_are_those_of_the_rules():  # SPEC 6, T3, T5, T12, R9, R12
     assert Policy().model_dump() == {
         "rest_after_days": 7, "match_limit": 3, "match_threshold": None, "list_capacity": 100, "pin_capacity": 20,
         "max_characters": 500, "recent_days": 7, "desk_limit": 100, "decay_enabled": True,
+        "model_context": 128_000, "answer_tokens": 1_024, "chunk_messages": 10, "chunks_per_run": 3,
+        "recent_summaries": 4, "merged_summaries": 4, "condense_over": 1.25, "high_cost_factor": 3.0,
     }  # fmt: skip
 
 
