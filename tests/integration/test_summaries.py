@@ -1,4 +1,4 @@
-"""Summaries on the real store, by a scripted model over real HTTP (R4-R7, D15-D18, D24; C2, C3, C15-C17)."""
+"""Summaries on the real store, by a scripted model over real HTTP (R4-R7, R19, D15-D18, D20, D24; C2, C3, C15, C16, C17)."""
 
 from __future__ import annotations
 
@@ -326,6 +326,27 @@ def test_r5_a_reply_reads_summaries_that_the_tables_do_not_know_yet(talk: Talk):
     assert [m.text for m in ahead.messages] == [m.text for m in shown.messages]
     assert ahead.window == shown.window
     assert ahead.window.unsummarised == 63
+
+
+def test_d20_the_questions_carry_the_dates_of_the_messages_and_ask_for_absolute_ones(talk: Talk):
+    talk.turn("See you tomorrow at nine!")
+    talk.many(32)
+    talk.compact()
+    first = talk.model.requests[0]
+    assert "#1 [2026-05-04 12:00] juno: See you tomorrow at nine!" in first.question
+    assert "absolute dates" in first.instructions
+    for shape in ("MergedDraft", "LongTermDraft"):
+        one = next(one for one in talk.model.requests if one.shape == shape)
+        assert "## 2026-05-04 12:00 to 2026-05-04 12:00" in one.question
+        assert "Dates are" in one.instructions
+        assert "absolute" in one.instructions
+
+
+def test_r19_plot_and_mood_belong_to_the_summary_and_its_question_says_so(talk: Talk):
+    talk.many(20)
+    talk.compact()
+    assert "Plot, mood and how" in talk.model.requests[0].instructions
+    assert "the main plot, relationships, promises and lasting facts" in talk.model.requests[0].instructions
 
 
 def test_d19_a_reply_that_is_asked_for_again_has_the_summary(talk: Talk):
