@@ -1,4 +1,4 @@
-"""Summaries on the real store, by a scripted model over real HTTP (R4-R7, R19, D15-D18, D20, D24; C2, C3, C15, C16, C17)."""
+"""Summaries on the real store, by a scripted model over HTTP (R4-R7, R19, D15-D18, D20, D24; C2, C3, C15, C16, C17)."""
 
 from __future__ import annotations
 
