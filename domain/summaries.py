@@ -105,7 +105,7 @@ class Summaries:
             case e.RebuildFailed() if self.rebuild is not None and self.rebuild.id == ev.rebuild:
                 self.rebuild = replace(self.rebuild, state="failed", reason=ev.reason, ended_at=at)
             case _ if not isinstance(ev, e.MessagePosted):
-                self._changed(changed)
+                self.take_back(changed)
 
     def standing(self, rebuild: UUID | None = None) -> list[Summary]:
         """The valid summaries that are part of no other valid one, oldest messages first: what is sent (R5).
@@ -126,6 +126,21 @@ class Summaries:
             others = [*self.rules.values(), *self.removed.values()]
             if not any(_overlap(span, other) for other in others):
                 self.rules[span.message, span.start, span.end] = span
+
+    def take_back(self, messages: Sequence[Message]) -> None:
+        """Messages are worded anew or gone: what covers them is stale, and rules that they stated go, too (D17, R6)."""
+        if not messages:
+            return
+        numbers = sorted(m.n for m in messages)
+        stale = [
+            s for s in self.known.values()
+            if s.stale is None and bisect_left(numbers, s.first) < bisect_right(numbers, s.last)
+        ]  # fmt: skip
+        self._go_stale(stale, messages[0].gone or "edited")
+        gone = {m.id for m in messages}
+        for places in (self.rules, self.removed):
+            for key in [key for key in places if key[0] in gone]:
+                del places[key]
 
     def inherit(self, parent: Summaries, upto: int) -> None:
         """Take over what a parent has of the messages up to a number: the summaries wholly before it (D18)."""
@@ -159,21 +174,6 @@ class Summaries:
         for span in ev.removed:
             key = (span.message, span.start, span.end)
             self.removed[key] = self.rules.pop(key, span)
-
-    def _changed(self, messages: Sequence[Message]) -> None:
-        """Messages are worded anew or gone: what covers them is stale, and rules that they stated go, too (D17, R6)."""
-        if not messages:
-            return
-        numbers = sorted(m.n for m in messages)
-        stale = [
-            s for s in self.known.values()
-            if s.stale is None and bisect_left(numbers, s.first) < bisect_right(numbers, s.last)
-        ]  # fmt: skip
-        self._go_stale(stale, messages[0].gone or "edited")
-        gone = {m.id for m in messages}
-        for places in (self.rules, self.removed):
-            for key in [key for key in places if key[0] in gone]:
-                del places[key]
 
     def _go_stale(self, stale: Collection[Summary], reason: str) -> None:
         """These are no longer true, nor is what they are part of; their own parts stand by themselves again."""

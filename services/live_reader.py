@@ -7,7 +7,7 @@ events.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -93,6 +93,7 @@ def read_live(
         source = _Source(conn, store, chat)
         of_turn = source.of_turn(said.turn) if said is not None and said.again else []
         without = _left_out(of_turn, said)
+        source.take_back(without)
         summary = source.summary({m.id for m in without})
         framed = summary.tokens + FRAME_TOKENS if summary.text else 0
         return _choose(source, level, context, room - framed, said, of_turn, summary)
@@ -144,13 +145,9 @@ class _Source:
         tail = store.decode(store.select_streams(conn, [(chat, folded)]), conn) if head > folded else []
         self._ahead: list[Message] = []
         self._anew: list[Message] | None = None
+        self._whole: Callable[[], tuple[Transcript, Summaries]] = lambda: read_conversation(conn, store, chat, head)
         if any(not isinstance(r.event, _ONLY_NEW) for r in tail):
-            whole, self.summaries = read_conversation(conn, store, chat, head)
-            self._anew = sorted((m for m in whole.messages.values() if m.gone is None), key=lambda m: -m.n)
-            self._speakers = {m.id: m for m in self._anew}
-            self.total = len(self._anew)
-            self.cover = self.summaries.cover()
-            self.uncovered = sum(m.n not in self.cover for m in self._anew)
+            self._fold_anew(())
             return
         self.summaries, self._speakers = read_summaries(conn, self._at)
         transcript = Transcript()
@@ -164,6 +161,23 @@ class _Source:
         self.uncovered -= sum(
             r.event.messages for r in tail if isinstance(r.event, e.ChunkSummarised) and r.event.rebuild is None
         )
+
+    def _fold_anew(self, without: Sequence[Message]) -> None:
+        whole, self.summaries = self._whole()
+        self.summaries.take_back(without)
+        self._anew = sorted((m for m in whole.messages.values() if m.gone is None), key=lambda m: -m.n)
+        self._speakers = {m.id: m for m in self._anew}
+        self.total = len(self._anew)
+        self.cover = self.summaries.cover()
+        self.uncovered = sum(m.n not in self.cover for m in self._anew)
+
+    def take_back(self, without: Sequence[Message]) -> None:
+        """These are about to be taken back or worded anew: no summary that covers one of them is sent any more (D17).
+
+        Seldom, since nothing of the last two turns is summarised (D15): a turn may be among them again after a rewind.
+        """
+        if any(m.n in self.cover for m in without):
+            self._fold_anew(without)
 
     def summary(self, without: Collection[UUID] = ()) -> SummaryText:
         """All valid summaries and rules. `without`: messages that are about to be taken back, and their rules."""
@@ -233,12 +247,11 @@ def _choose(
     without = {m.id for m in _left_out(of_turn, said)}
     live = Live(level, context, room)
     chosen: list[Message] = []
-    covered_sent = left_out = 0
+    covered_sent = 0
 
     def offer(m: Message, covered: bool) -> None:
-        nonlocal left_out, covered_sent
+        nonlocal covered_sent
         if m.id in without:
-            left_out += 1
             return
         before = len(live.chosen)
         live.offer(Sized(m.n, m.tokens, covered))
@@ -259,7 +272,7 @@ def _choose(
             offer(m, covered)
             if live.full():
                 break
-    more = (new is not None) - left_out
+    more = (new is not None) - len(without)
     unsummarised = source.uncovered + more
     return LiveMessages(
         messages=chosen[::-1],

@@ -93,6 +93,25 @@ def test_c2_d15_a_regenerated_turn_is_in_no_summary(talk: Talk):
     assert not any("REPLACED" in asked.question for asked in talk.model.requests)
 
 
+@pytest.mark.parametrize("text", ["say it again", "say it otherwise"])
+def test_c2_a_turn_that_is_the_last_again_after_a_rewind_is_in_no_summary_when_it_is_regenerated(talk: Talk, text: str):
+    talk.turn("begin")
+    talk.memory.reply(PERSONA, message="say it again", users=[USER], chat=CHAT, turn="early")
+    talk.memory.post(CHAT, "REPLACED ANSWER", author=PERSONA, role="persona", turn="early")
+    for _ in range(18):
+        talk.turn()
+    talk.compact()
+    assert "REPLACED" in talk.look().summary.text
+    talk.world.project()
+    talk.memory.rewind("early")
+    talk.world.project()
+    answer = talk.memory.reply(PERSONA, message=text, users=[USER], chat=CHAT, turn="early")
+    assert "REPLACED" not in answer.summary.text
+    assert [m.text for m in answer.messages][-1] == text
+    assert "begin" in answer.summary.text + "".join(m.text for m in answer.messages)
+    assert (answer.window.total, answer.window.unsent) == (3, 0)
+
+
 @pytest.mark.parametrize("projected", [True, False])
 @pytest.mark.parametrize("how", ["edited", "deleted"])
 def test_c3_d17_an_edited_or_deleted_message_makes_its_summaries_stale_at_once(talk: Talk, how: str, projected: bool):

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.plain_cover import copied, faults
@@ -15,6 +15,7 @@ from tests.support.chats import Talk, talking
 from tests.support.world import PERSONA, USER
 
 NAMES = count(1)
+QUICK = (Phase.explicit, Phase.reuse, Phase.generate)  # a history takes seconds: it is told as it was drawn
 FILLER = "and so on, word by word, until the lamp went out and nobody said any more " * 3
 ACTS = ("turn", "turn", "turn", "background", "background", "project", "edit", "delete", "regenerate", "rewind", "fork")
 
@@ -134,7 +135,7 @@ def test_d16_d17_d18_at_every_reply_each_message_is_sent_or_in_the_summary_or_co
         talk.model.writer = teller
         merged = 0
 
-        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=False)
+        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=QUICK)
         @given(st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 1_000)), min_size=12, max_size=40))
         def stories(history: list[tuple[str, int]]) -> None:
             nonlocal merged
