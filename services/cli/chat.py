@@ -161,8 +161,6 @@ def _message(memory: Remembrancer, chat: str, given: str) -> UUID:
 def _draw(screen: Screen, view: ChatView, page: MessagesAnswer) -> None:
     left = f", {view.unsummarised} in no summary" if view.unsummarised else ""
     screen.heading(f"Chat {view.chat}", f"{view.messages} messages{left}")
-    if view.summaries_wait:
-        screen.line(Text(f"summaries wait: {shown(view.summaries_wait)}", "dim"))
     for m in page.messages:
         screen.line(*_line(m))
     if page.before is not None:
