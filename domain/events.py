@@ -487,6 +487,151 @@ class DocumentsSearched(Event):
     passages: tuple[FoundPassage, ...] = ()
 
 
+# -- summaries -----------------------------------------------------------------------------------------------------
+
+
+class RuleSpan(BaseModel):
+    """A rule or correction that a user gave: which part of which message says it, in code points (R6).
+
+    Only the place is kept: its words are read from the message, so they are the user's own, and go when it goes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    message: UUID
+    n: int
+    start: int
+    end: int
+
+
+class ChunkSummarised(Event):
+    """Messages that left the window were summarised (R4): all that were there from number `first` to `last`.
+
+    The text is sealed under the keys of the chat's home and of everybody who wrote these messages (D24).
+    """
+
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    summary: UUID
+    text: str
+    tokens: int
+    first: int
+    last: int
+    messages: int
+    authors: tuple[str, ...] = ()
+    rules: tuple[RuleSpan, ...] = ()
+    detail: Literal["key_events", "balanced", "detailed"] = "balanced"
+    model: str = ""
+    cost: float | None = None
+    rebuild: UUID | None = None
+    """The rebuild that it is part of; then it is not sent before that is complete (R7)."""
+
+
+class SummariesMerged(Event):
+    """Summaries that lie side by side became one of the next tier (R4). It covers what they covered."""
+
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    summary: UUID
+    tier: Literal["merged", "long_term"]
+    sources: tuple[UUID, ...]
+    text: str
+    tokens: int
+    first: int
+    last: int
+    messages: int
+    authors: tuple[str, ...] = ()
+    detail: Literal["key_events", "balanced", "detailed"] = "balanced"
+    model: str = ""
+    cost: float | None = None
+    rebuild: UUID | None = None
+
+
+class LongTermCondensed(Event):
+    """A long-term summary over its size was made shorter (R6): the new one takes the place of its source."""
+
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    summary: UUID
+    source: UUID
+    text: str
+    tokens: int
+    first: int
+    last: int
+    messages: int
+    authors: tuple[str, ...] = ()
+    detail: Literal["key_events", "balanced", "detailed"] = "balanced"
+    model: str = ""
+    cost: float | None = None
+    rebuild: UUID | None = None
+
+
+class SummaryEdited(Event):
+    """A person worded a summary anew, or took away rules that the summary carries (R5, R6)."""
+
+    personal: ClassVar[tuple[str, ...]] = ("text",)
+
+    chat: str
+    summary: UUID | None = None
+    text: str = ""
+    """Empty where only rules were taken away."""
+    tokens: int = 0
+    removed: tuple[RuleSpan, ...] = ()
+
+
+class SummaryInvalidated(Event):
+    """Summaries that are no longer valid for another reason than a change of their messages (D17)."""
+
+    chat: str
+    summaries: tuple[UUID, ...]
+    reason: str
+
+
+class RebuildStarted(Event):
+    """All summaries up to a message are made anew, beside those that serve (R7). The same id again goes on with it."""
+
+    chat: str
+    rebuild: UUID
+    upto: int
+    detail: Literal["key_events", "balanced", "detailed"]
+    messages: int = 0
+
+
+class RebuildCompleted(Event):
+    """The rebuilt summaries serve from here on."""
+
+    chat: str
+    rebuild: UUID
+
+
+class RebuildFailed(Event):
+    """A rebuild gave up; the old summaries go on serving, and it can be resumed or started over (R7)."""
+
+    chat: str
+    rebuild: UUID
+    reason: str
+
+
+class ReplyCosted(Event):
+    """What a reply cost, as its caller reported it (R8)."""
+
+    fact: ClassVar[bool] = True
+
+    chat: str
+    cost: float
+
+
+class HighCostNoticed(Event):
+    """A reply of this chat cost unusually much; said once in a chat (R8)."""
+
+    chat: str
+    cost: float
+    median: float
+
+
 # -- replies -------------------------------------------------------------------------------------------------------
 
 
@@ -569,6 +714,8 @@ EVENTS: dict[str, type[Event]] = {
         SubjectErased, PersonaDefined, PersonaDeleted, PersonChanged, ServerChanged, TombstonePlaced, TombstonesLifted,
         PolicyChanged, ChatStarted, MessagePosted, MessageEdited, MessageDeleted, ChatForked, ReplySearched,
         TurnRegenerated, ChatRewound, DocumentAdded, PassagesAdded, DocumentRemoved, DocumentsSearched,
+        ChunkSummarised, SummariesMerged, LongTermCondensed, SummaryEdited,
+        SummaryInvalidated, RebuildStarted, RebuildCompleted, RebuildFailed, ReplyCosted, HighCostNoticed,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

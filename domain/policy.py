@@ -48,6 +48,17 @@ class Policy(BaseModel):
     )
     decay_enabled: bool = Field(True, description="Off: everything counts as active, nothing is forgotten (T11).")
 
+    chunk_messages: int = Field(10, ge=2, le=100, description="Messages of one recent summary (R4).")
+    chunks_per_run: int = Field(3, ge=1, le=100, description="Recent summaries made at once, after a turn (R4).")
+    recent_summaries: int = Field(4, ge=2, le=20, description="Recent summaries that fold into a merged one (R4).")
+    merged_summaries: int = Field(4, ge=2, le=20, description="Merged summaries that fold into the long-term one (R4).")
+    condense_over: float = Field(
+        1.25, ge=1, le=10, description="A long-term summary over so many times its size is condensed (R6)."
+    )
+    high_cost_factor: float = Field(
+        3.0, ge=1, le=1_000, description="A reply over so many times the median cost of its chat is noticed (R8)."
+    )
+
     @model_validator(mode="after")
     def _finite(self) -> Self:
         for name in ("match_threshold", "document_threshold"):

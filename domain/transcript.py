@@ -101,17 +101,6 @@ ReadChat = Callable[[UUID, int], Iterable[e.Recorded]]
 """Reads the events of a chat's stream up to a version (inclusive)."""
 
 
-def fold_chat(read: ReadChat, stream: UUID, upto: int) -> Transcript:
-    """The transcript of a chat from its events alone, what it inherits included (D18)."""
-    transcript = Transcript()
-    for r in read(stream, upto):
-        if isinstance(r.event, e.ChatForked):
-            parent = fold_chat(read, r.event.parent_stream, r.event.at_version)
-            transcript.inherit(parent.messages, r.event.upto)
-        transcript.apply(r)
-    return transcript
-
-
 def _erased(text: str) -> Gone | None:
     """A text whose key is gone is no text (D24)."""
     return "erased" if text == ERASED else None

@@ -1,4 +1,4 @@
-"""Projection `conversation`: chats and their messages, as replies read them (R1, R2)."""
+"""Projection `conversation`: chats, their messages and summaries, as replies read them (R1, R2, R5)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from psycopg import Connection
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import home_of
 from remembrancer.domain.events import Recorded
-from remembrancer.domain.transcript import Message, Transcript, fold_chat
+from remembrancer.domain.summaries import fold_conversation
+from remembrancer.domain.transcript import Message, Transcript
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.queries import queries, write
+from remembrancer.projections.summaries import OF_SUMMARIES, SummaryRows
 
 _SQL = queries("conversation")
-_OF_A_CHAT = (
-    e.ChatStarted, e.ChatForked, e.MessagePosted, e.MessageEdited, e.MessageDeleted, e.ReplySearched, e.TurnRegenerated,
-    e.ChatRewound,
-)  # fmt: skip
+_OF_A_CHAT = tuple(kind for kind in e.EVENTS.values() if "chat" in kind.model_fields)
+"""Also those that change no row here: a chat's row says how far its stream is folded."""
 
 
 class ConversationProjection:
@@ -29,7 +29,7 @@ class ConversationProjection:
 
     name = "conversation"
     version = 1
-    tables: tuple[str, ...] = ("chat", "message")
+    tables: tuple[str, ...] = ("chat", "message", "summary", "summary_rule", "summary_rebuild")
 
     def build(self, generation: int, shard: int) -> None:
         """Forks read other chats, so a rebuild leaves chats to the runner."""
@@ -58,21 +58,45 @@ class ConversationProjection:
         last = events[-1]
         at = {"generation": generation, "shard": last.shard, "chat": last.stream}
         transcript = self._named(conn, at, events)
+        summaries = SummaryRows(conn, at)
         before = {n: m.gone is None for n, m in transcript.messages.items()}
         changed: dict[int, Message] = {}
+        waiting: dict[int, Message] = {}
+        tenant = last.event.tenant
+
+        def flush() -> None:
+            write(conn.cursor(), _SQL["write_messages"], [at | _row(m, tenant) for m in waiting.values()])
+            waiting.clear()
+
+        recount = False
         for r in events:
             ev = r.event
             if isinstance(ev, e.ChatStarted | e.ChatForked):
                 conn.execute(_SQL["write_chat"], at | _chat(ev) | {"version": 0})
             if isinstance(ev, e.ChatForked):
-                transcript = fold_chat(partial(self._read_stream, conn), last.stream, r.version)
+                transcript, inherited = fold_conversation(partial(self._read_stream, conn), last.stream, r.version)
                 changed |= transcript.messages
+                waiting |= transcript.messages
+                flush()
+                summaries.inherit(inherited, tenant)
+                recount = True
                 continue
-            changed |= {m.n: m for m in transcript.apply(r)}
+            made = transcript.apply(r)
+            changed |= {m.n: m for m in made}
+            waiting |= {m.n: m for m in made}
+            if isinstance(ev, OF_SUMMARIES):
+                flush()
+                summaries.apply(r)
+                recount = True
+            elif made and not isinstance(ev, e.MessagePosted):
+                flush()
+                summaries.changed(made)
+                recount = True
+        flush()
         more = sum((m.gone is None) - before.get(n, False) for n, m in changed.items())
-        tenant = last.event.tenant
-        write(conn.cursor(), _SQL["write_messages"], [at | _row(m, tenant) for m in changed.values()])
         conn.execute(_SQL["advance"], at | {"version": last.version, "messages": more})
+        if recount:
+            summaries.recount()
 
     @staticmethod
     def _named(conn: Connection[Any], at: dict[str, Any], events: Sequence[Recorded]) -> Transcript:

@@ -226,6 +226,14 @@ class WindowView(Answer):
     unsent: int
 
 
+class SummaryView(Answer):
+    """The whole summary of the chat, sent with every message (R5): long-term, merged, recent, and the users' rules."""
+
+    text: str = ""
+    tokens: int = 0
+    summaries: list[UUID] = []
+
+
 class ReplyAnswer(Answer):
     """What a reply is written from: `messages` oldest first, the newest one last (R1)."""
 
@@ -235,13 +243,14 @@ class ReplyAnswer(Answer):
     prefix: Prefix
     late: Late
     search: Search
+    summary: SummaryView = SummaryView()
     messages: list[MessageView] = []
     window: WindowView | None = None
     notices: list[NoticeView] = []
     positions: list[Position] = []
 
     def prompt(self, persona: str | None = None) -> list[dict[str, str]]:
-        """The messages of a chat-completions call: prefix, chat, and the late block before the newest message.
+        """The messages of a chat-completions call: prefix, summary, chat, and the late block before the newest message.
 
         Where several people or personas talk, their messages begin with their names; those of the persona that talks
         are the assistant's.
@@ -256,7 +265,8 @@ class ReplyAnswer(Answer):
             else {"role": "user", "content": f"{m.author}: {m.text}" if named and m.author else m.text}
             for m in self.messages
         ]
-        system = [{"role": "system", "content": self.prefix.text}] if self.prefix.text else []
+        first = (self.prefix.text, self.summary.text)
+        system = [{"role": "system", "content": text} for text in first if text]
         late = [{"role": "system", "content": self.late.text}] if self.late.text else []
         return [*system, *said[:-1], *late, *said[-1:]]
 

@@ -27,7 +27,10 @@ class PostAnswer(Answer):
 
 
 class ChatView(Answer):
-    """A chat: who talks where, and how much was said. `unsummarised` messages are in no valid summary yet (R5)."""
+    """A chat: who talks where, and how much was said. `unsummarised` messages are in no valid summary yet (R5).
+
+    `summaries_wait` says why summaries do not come, if so: no model is configured, or it failed and is tried again.
+    """
 
     chat: str
     personas: Sequence[str]
@@ -38,6 +41,7 @@ class ChatView(Answer):
     messages: int
     unsummarised: int
     parent: str | None
+    summaries_wait: str | None = None
     positions: Sequence[Position] = ()
 
 

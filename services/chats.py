@@ -21,9 +21,10 @@ from remembrancer.domain import events as e
 from remembrancer.domain.chat import home_of
 from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
 from remembrancer.domain.identity import Subject, chat_stream, check_key
+from remembrancer.domain.summaries import Summaries
 from remembrancer.domain.transcript import Message, Role, Transcript
 from remembrancer.projections.queries import load_queries
-from remembrancer.services.answers import MessageView
+from remembrancer.services.answers import MessageView, SummaryView
 from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer
 from remembrancer.services.checks import (
     answer_erased,
@@ -35,7 +36,7 @@ from remembrancer.services.checks import (
 )
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import Deps
-from remembrancer.services.live_reader import read_transcript
+from remembrancer.services.live_reader import read_conversation, read_summary
 from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Request, VersionConflict
 from remembrancer.services.tail import unread
@@ -44,6 +45,7 @@ from remembrancer.services.turns import Turns
 from remembrancer.services.waiting import Waiting
 
 _SQL = load_queries("remembrancer.services", "chats")
+_SUMMARIES = load_queries("remembrancer.services", "summaries")
 LONGEST_MESSAGE = 200_000
 """Code points: more is a document."""
 
@@ -234,7 +236,7 @@ class Chats:
             return _view_of_answer(before)
         if self.find(name) is not None:
             raise NotAllowed(f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork.")
-        whole, version = self.transcript(here.stream)
+        whole, summaries, version = self.conversation(here.stream)
         present = [m for m in whole.messages.values() if m.gone is None]
         if message is not None and message not in {m.id for m in present}:
             raise no_such_message(message)
@@ -244,10 +246,14 @@ class Chats:
             parent_stream=here.stream, upto=upto, at_version=version, home_kind=here.home.kind, home_key=here.home.key,
             personas=here.personas, platform=here.platform, server=here.server, channel=here.channel, users=here.users,
         )  # fmt: skip
-        inherited = sum(m.n <= upto for m in present)
+        taken = Summaries()
+        taken.inherit(summaries, upto)
+        inherited = [m for m in present if m.n <= upto]
+        cover = taken.cover()
+        uncovered = sum(m.n - upto not in cover for m in inherited)
         view = ChatView(
             chat=name, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
-            users=here.users, messages=inherited, unsummarised=inherited, parent=here.key,
+            users=here.users, messages=len(inherited), unsummarised=uncovered, parent=here.key,
         )  # fmt: skip
         try:
             done = self._deps.store.append(
@@ -268,16 +274,21 @@ class Chats:
         self._waiting.settle()
         at = {"shard": here.stream.bytes[0], "chat": here.stream}
 
-        def work(conn: Connection[Any]) -> tuple[int, int, str | None]:
+        def work(conn: Connection[Any]) -> tuple[int, int, str | None, Any]:
             row = conn.execute(_SQL["folded"], at).fetchone()
             assert row is not None
             parent = conn.execute(_SQL["key_of"], {"shard": here.stream.bytes[0], "chat": here.parent}).fetchone()
-            return row[2], row[3], parent and parent[0]
+            return row[2], row[3], parent and parent[0], conn.execute(_SUMMARIES["work"], at).fetchone()
 
-        total, unsummarised, parent = self._deps.store.database.run(work)
+        total, unsummarised, parent, failed = self._deps.store.database.run(work)
+        wait = None
+        if self._deps.settings.chat_model is None:
+            wait = "no chat model is configured (REMEMBRANCER_CHAT_MODEL)"
+        elif failed is not None and failed[0]:
+            wait = f"the chat model gave no answer: {failed[1]}; next try at {failed[3]:%Y-%m-%d %H:%M:%S} UTC"
         return ChatView(
             chat=here.key, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
-            users=here.users, messages=total, unsummarised=unsummarised, parent=parent,
+            users=here.users, messages=total, unsummarised=unsummarised, parent=parent, summaries_wait=wait,
         )  # fmt: skip
 
     def messages(self, chat: str, *, limit: int, before: int | None) -> MessagesAnswer:
@@ -300,13 +311,24 @@ class Chats:
         """The present wording of messages that are still there."""
         return {m.id: m.text for _, m in reversed(self._as_now(messages)) if m.gone is None} if messages else {}
 
+    def summary_now(self, chat: str) -> SummaryView:
+        """The summary of a chat as it would be sent now."""
+        here = self.require(chat)
+        found = self._deps.store.database.run(lambda conn: read_summary(conn, self._deps.store, here.stream))
+        return SummaryView(text=found.text, tokens=found.tokens, summaries=[s.id for s in found.standing])
+
     def transcript(self, stream: UUID) -> tuple[Transcript, int]:
         """All that was said in a chat, from its events, and the version of its stream."""
+        whole, _, version = self.conversation(stream)
+        return whole, version
 
-        def work(conn: Connection[Any]) -> tuple[Transcript, int]:
+    def conversation(self, stream: UUID) -> tuple[Transcript, Summaries, int]:
+        """The same with its summaries."""
+
+        def work(conn: Connection[Any]) -> tuple[Transcript, Summaries, int]:
             row = conn.execute(_SQL["folded"], {"shard": stream.bytes[0], "chat": stream}).fetchone()
             assert row is not None
-            return read_transcript(conn, self._deps.store, stream, row[1]), row[1]
+            return *read_conversation(conn, self._deps.store, stream, row[1]), row[1]
 
         return self._deps.store.database.run(work)
 
@@ -317,7 +339,7 @@ class Chats:
             NotFound: there never was one, it is gone, or it is another tenant's (C23, D31).
         """
         for stream, m in self._as_now([message]):
-            if m.gone is None and (here := self._home(stream)) is not None and chat in (None, here.key):
+            if m.gone is None and (here := self.by_stream(stream)) is not None and chat in (None, here.key):
                 return _Found(here, m)
         raise no_such_message(message)
 
@@ -342,14 +364,17 @@ class Chats:
 
         return self._deps.store.database.run(work)
 
-    def _home(self, stream: UUID) -> ChatHome | None:
-        """A chat by its stream."""
+    def by_stream(self, stream: UUID) -> ChatHome | None:
+        """A chat by its stream; None for a stream that is none."""
         at = {"shard": stream.bytes[0], "chat": stream}
         store = self._deps.store
 
         def work(conn: Connection[Any]) -> ChatHome | None:
-            (first,) = store.decode(conn.execute(_SQL["first"], at).fetchall(), conn)
-            return _of_event(first) if isinstance(first.event, e.ChatStarted | e.ChatForked) else None
+            found = store.decode(conn.execute(_SQL["first"], at).fetchall(), conn)
+            first = next(iter(found), None)
+            return (
+                None if first is None or not isinstance(first.event, e.ChatStarted | e.ChatForked) else _of_event(first)
+            )
 
         return store.database.run(work)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from remembrancer.services.engine import Engine
 
 _SQL = load_queries("remembrancer.services", "doctor")
+_SUMMARIES = load_queries("remembrancer.services", "summaries")
 
 PGVECTOR = (0, 8, 4)
 """Older ones have known faults in the HNSW index that searches the archive."""
@@ -106,6 +107,7 @@ class _Examination:
         for name, look in (
             ("model", self._model),
             ("decay", self._decay),
+            ("chat model", self._chat_model),
             ("redis", self._redis),
             ("disk", self._disk),
         ):
@@ -273,6 +275,23 @@ class _Examination:
         else:
             detail = "on"
         yield Check(name="decay", ok=True, detail=detail)
+
+    def _chat_model(self) -> Iterator[Check]:
+        """Nobody is asked: a question costs money. What failed last says enough."""
+        model = self._engine.compactor.model
+        if model is None:
+            detail = "not configured: summaries wait, and messages are sent as they are (D16)"
+            yield Check(name="chat model", ok=True, detail=detail)
+            return
+        waiting, failed, error, again = self._deps.store.database.run(
+            lambda c: c.execute(_SUMMARIES["failing"], {"tenant": self._deps.tenant}).fetchall()
+        )[0]
+        if failed:
+            detail = f"{model.name}: {failed} of {waiting} chats wait after a failure: {error}"
+            hint = f"The next try is at {again:%Y-%m-%d %H:%M:%S} UTC. Check REMEMBRANCER_CHAT_MODEL, _URL and _KEY."
+            yield Check(name="chat model", ok=False, detail=detail, hint=hint)
+        else:
+            yield Check(name="chat model", ok=True, detail=f"{model.name}, {waiting} chats to look at")
 
     def _redis(self) -> Iterator[Check]:
         url = self._engine.settings.redis_url

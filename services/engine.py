@@ -25,10 +25,13 @@ from remembrancer.projections.history import HistoryProjection
 from remembrancer.projections.memory import MemoryProjection
 from remembrancer.projections.projection import ReadStream
 from remembrancer.projections.runner import Runner
+from remembrancer.projections.summary_work import SummaryWorkFollower
 from remembrancer.projections.worker import Worker
 from remembrancer.services.change_model import ChangeOfModel
+from remembrancer.services.chat_models import make_chat_model
 from remembrancer.services.chats import Chats
 from remembrancer.services.clock import system_clock, utc
+from remembrancer.services.compactor import Compactor
 from remembrancer.services.configure import Configure
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
@@ -40,6 +43,7 @@ from remembrancer.services.remember import Remember
 from remembrancer.services.settings import Settings
 from remembrancer.services.signal import Listener, Signal, make_signal
 from remembrancer.services.store import EventStore, StoreSource, UnknownEvent, migrate, open_store
+from remembrancer.services.summariser import Summariser
 from remembrancer.services.turns import Turns
 from remembrancer.services.undo import Undo
 from remembrancer.services.vectors import Vectors
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from remembrancer.services.erase import Erase
     from remembrancer.services.personas import Personas
     from remembrancer.services.rebuild import Rebuild
+    from remembrancer.services.summaries import SummaryVerbs
     from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
     from remembrancer.services.what_if import WhatIfs
@@ -63,6 +68,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("remembrancer")
 CATCH_UP_SECONDS = 3.0
 TAKE_UP_SECONDS = 30.0
+SUMMARISE_AFTER_SECONDS = 2.0
+"""A process that comes and goes, such as a command, asks no chat model whose answer it would not wait for."""
 
 
 def _stream_reader(store: EventStore) -> ReadStream:
@@ -128,10 +135,19 @@ class Engine:
                 HistoryProjection(),
                 ConversationProjection(read_stream),
                 DocumentsProjection(),
+                SummaryWorkFollower(),
             ],
         )
         self.runner.on_progress = self.waiting.progressed
+        chat_model = make_chat_model(
+            settings.chat_model, url=settings.chat_model_url, key=settings.chat_model_key, prices=settings.chat_prices
+        )
+        self.summariser = Summariser(self.deps, self.chats, self.runner)
+        self.compactor = Compactor(self.deps, self.summariser, chat_model)
         self.worker: Worker | None = None
+        self._compacting: Future[int] | None = None
+        self._compact_at = time.monotonic() + SUMMARISE_AFTER_SECONDS
+        self._compact_pool = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-summaries")
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="remembrancer-chores")
         self._chore: Future[None] | None = None
         self._take_up_at = 0.0
@@ -143,7 +159,7 @@ class Engine:
                 self.runner,
                 _waiter(listener),
                 wake=listener.wake,
-                chores=[self._embed_pending, self._take_up_again],
+                chores=[self._embed_pending, self._take_up_again, self._compact],
                 revive=None if self.embedded is None else self.embedded.revive,
             )
             self.worker.start()
@@ -241,6 +257,13 @@ class Engine:
 
         return Rebuild(self.deps, self.runner, StoreSource(self.store))
 
+    @cached_property
+    def summaries(self) -> SummaryVerbs:
+        """Reads, edits and rebuilds summaries."""
+        from remembrancer.services.summaries import SummaryVerbs
+
+        return SummaryVerbs(self.deps, self.chats, self.finder, self.summariser, self.compactor.model)
+
     def _take_up_again(self) -> None:
         """Go on with streams that a newer version wrote to, if this is that version."""
         if time.monotonic() >= self._take_up_at:
@@ -264,6 +287,22 @@ class Engine:
             except Exception:
                 log.exception("The vectors stumble and go on.")
 
+    def _compact(self) -> None:
+        """Summarise what is due, beside the projections and never in the way of a reply (R4)."""
+        if self.compactor.model is None or time.monotonic() < self._compact_at:
+            return
+        if self._compacting is None or self._compacting.done():
+            self._compacting = self._compact_pool.submit(self._do_compact)
+
+    def _do_compact(self) -> int:
+        try:
+            return self.compactor.work()
+        except Unavailable as unavailable:
+            log.info("Summaries wait: %s", unavailable)
+        except Exception:
+            log.exception("The summaries stumble and go on.")
+        return 0
+
     def _catch_up(self) -> None:
         """Project what there is, whoever holds the leases, for a while at most: nobody may come after us."""
         end = time.monotonic() + CATCH_UP_SECONDS
@@ -284,6 +323,10 @@ class Engine:
             self.worker.stop()
             with suppress(Exception):
                 self._catch_up()
+        self.compactor.stop()
+        if self.compactor.model is not None:
+            self.compactor.model.close()  # ends what a summary waits for
+        self._compact_pool.shutdown(cancel_futures=True)
         self.recall.close()
         self.change.stop()
         self.deps.models.close()  # ends what a chore waits for

@@ -35,8 +35,8 @@ from remembrancer.services.tail import unread
 
 _SQL = load_queries("remembrancer.services", "erase")
 _ROWS = (
-    "memories", "uses", "archive", "wordings", "history", "messages", "chats", "document_history", "documents",
-    "passages", "vectors", "snapshots", "parked",
+    "memories", "uses", "archive", "wordings", "history", "messages", "summaries", "uncovered", "whole_again", "rules",
+    "look", "chats", "document_history", "documents", "passages", "vectors", "snapshots", "parked",
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ class Erase:
         self, conn: Connection[Any], subject: Subject, request: Request, found: set[UUID]
     ) -> Appended:
         tenant, now = self._deps.tenant, self._deps.now()
-        at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key}
+        at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key, "now": now}
 
         # 1. nobody builds, nobody projects, nobody writes in this shard
         conn.execute(_SQL["build_anew"], at)

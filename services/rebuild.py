@@ -77,8 +77,9 @@ class Rebuild:
         self._store = deps.store
         self._runner = runner
         self._source = source
-        self._projections = {p.name: p for p in runner.projections}
-        self._retired = Retired(deps.store, runner.projections)
+        made = [p for p in runner.projections if p.tables]
+        self._projections = {p.name: p for p in made}
+        self._retired = Retired(deps.store, made)
 
     # -- the verbs -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ class Rebuild:
                     return work
                 continue
             self._retired.drop(0.0)
-            projections = [p for p in self._runner.projections if wanted is None or p.name in wanted]
+            projections = [p for p in self._projections.values() if wanted is None or p.name in wanted]
             owned = [(table, p.name) for p in projections for table in p.tables]
             asked = {
                 "projections": [p.name for p in projections],

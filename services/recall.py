@@ -48,6 +48,7 @@ from remembrancer.services.answers import (
     Prefix,
     ReplyAnswer,
     Search,
+    SummaryView,
     WindowView,
 )
 from remembrancer.services.chats import Chats, owners_of, view_of
@@ -495,6 +496,9 @@ class Recall:
                 matches=[m for m in shown if m.matched],
                 candidates=shown,
             ),
+            summary=SummaryView(
+                text=live.summary.text, tokens=live.summary.tokens, summaries=[s.id for s in live.summary.standing]
+            ),
             messages=[view_of(m) for m in live.messages],
             window=WindowView(
                 detail=play.detail, messages=live.window, tokens=sum(m.tokens for m in live.messages), total=live.total,
@@ -503,7 +507,7 @@ class Recall:
         )  # fmt: skip
 
     def _answered(self, done: Appended, asked: _Asked) -> ReplyAnswer:
-        """The first answer to a request that came again (D19), with its messages and passages as they are now."""
+        """The first answer to a request that came again (D19), with messages, summary and passages as they are now."""
         if not done.answer:
             raise NotAllowed(
                 "This request was answered before, and whom it was about has been erased since.",
@@ -518,7 +522,9 @@ class Recall:
             loaded = store.load_many(shelves_of(self._deps.tenant, asked.persona, asked.place.server))
             shelves = [one.state for one in loaded]
             late = store.database.run(lambda conn: with_texts(conn, store, answer.late, shelves))
-        return answer.model_copy(update={"positions": positions(done), "messages": messages, "late": late})
+        summary = self._chats.summary_now(answer.chat) if answer.summary.text else answer.summary
+        present = {"messages": messages, "summary": summary, "late": late}
+        return answer.model_copy(update={"positions": positions(done)} | present)
 
 
 def _count_taken_back(desk: Desk, taken: Sequence[Taken]) -> None:
@@ -582,10 +588,11 @@ def _checked(
 
 
 def _to_keep(answer: ReplyAnswer) -> ReplyAnswer:
-    """What is kept for a repetition: of messages and passages which they are, since a chat and a shelf keep their
-    texts, and may lose them (D24)."""
+    """What is kept for a repetition: of messages, summary and passages which they are, since a chat and a shelf keep
+    their texts, and may lose them (D24)."""
     messages = [m.model_copy(update={"text": ""}) for m in answer.messages]
-    return answer.model_copy(update={"messages": messages, "late": without_texts(answer.late)})
+    summary = answer.summary.model_copy(update={"text": "-" if answer.summary.text else ""})
+    return answer.model_copy(update={"messages": messages, "summary": summary, "late": without_texts(answer.late)})
 
 
 def _no_threshold(scene: Scene) -> str:

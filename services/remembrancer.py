@@ -50,6 +50,13 @@ from remembrancer.services.answers_documents import (
 )
 from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
 from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, RebuildStatus
+from remembrancer.services.answers_summary import (
+    CostAnswer,
+    RebuildEstimate,
+    SummaryAnswer,
+    SummaryChange,
+    SummaryRebuild,
+)
 from remembrancer.services.answers_what_if import WhatIfAnswer
 from remembrancer.services.answers_why import WhyAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
@@ -534,6 +541,99 @@ class Remembrancer:
             NotFound: a document that never was, or is gone.
         """
         return self._engine.documents.remove(as_uuid(document, "document"), request_id=request_id)
+
+    # -- summaries -------------------------------------------------------------------------------------------------
+
+    def summary(self, chat: str) -> SummaryAnswer:
+        """The whole summary of a chat as it is sent with every message (R5): its parts, the users' rules word for word,
+        how many messages are in none yet and why, and the newest rebuild.
+
+        Raises:
+            NotFound: a chat that never was; names near ones (D31).
+        """
+        return self._engine.summaries.show(chat)
+
+    def edit_summary(
+        self, chat: str, summary: UUID | str, text: str, *, request_id: str | None = None
+    ) -> SummaryChange:
+        """Word one of the summaries anew, as a person. It is sent like that from the next reply on (R5).
+
+        Args:
+            summary: an id of `summary`. text: of a long-term summary with its headings, each line after a dash.
+
+        Raises:
+            NotFound: no summary that is in use (D31); NotAllowed: a rebuild is under way (R7); InvalidInput: no text.
+        """
+        return self._engine.summaries.edit(chat, as_uuid(summary), text=text, request_id=request_id)
+
+    def remove_rule(self, chat: str, rule: str, *, request_id: str | None = None) -> SummaryChange:
+        """Take a rule or correction of a user out of the summary, for good (R6). Its message stays.
+
+        Args:
+            rule: an id of `summary`.
+
+        Raises:
+            NotFound: no such rule in this chat (D31).
+        """
+        return self._engine.summaries.remove_rule(chat, rule, request_id=request_id)
+
+    def estimate_rebuild(
+        self, chat: str, *, detail: Literal["key_events", "balanced", "detailed"] | None = None
+    ) -> RebuildEstimate:
+        """What a rebuild would take: messages, questions, tokens and, where a price is known, its cost (R7).
+
+        Args:
+            detail: as if the chat had this level; left out, its own. `extra_tokens` compares the two for each reply.
+
+        Raises:
+            NotFound: a chat that never was; names near ones (D31).
+        """
+        return self._engine.summaries.estimate(chat, detail)
+
+    def rebuild_summary(
+        self, chat: str, *, replace_edited: bool = False, resume: bool = False, request_id: str | None = None
+    ) -> SummaryRebuild:
+        """Make all summaries of a chat anew at its present level, in the background (R7).
+
+        It survives a restart. Until it is complete the old summaries serve and new messages wait; then the new ones
+        take their place at once. `RebuildCompleted` or `RebuildFailed` in the chat, and `summary`, say how it ended.
+
+        Args:
+            replace_edited: a person agrees that summaries worded by a person are replaced (D17).
+            resume: go on with the one that failed; left out, start over.
+
+        Raises:
+            NotFound: a chat that never was (D31).
+            NotAllowed: one is under way, none failed, nothing is old enough (D15), or no model is configured.
+        """
+        return self._engine.summaries.rebuild(
+            chat,
+            replace_edited=checked_flag("replace_edited", replace_edited),
+            resume=checked_flag("resume", resume),
+            request_id=request_id,
+        )
+
+    def report_cost(
+        self,
+        turn: str,
+        *,
+        cost: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        request_id: str | None = None,
+    ) -> CostAnswer:
+        """Say what a reply cost, so that an unusual one is noticed: over three times the median of its chat's last
+        twenty, from the sixth on, once a chat (R8).
+
+        Args:
+            cost: in any unit, always the same; or the tokens, counted by the price table where it has the model.
+
+        Raises:
+            NotFound: a turn that never was. InvalidInput: no cost.
+        """
+        return self._engine.summaries.report_cost(
+            turn, cost=cost, input_tokens=input_tokens, output_tokens=output_tokens, request_id=request_id
+        )
 
     # -- taking back ------------------------------------------------------------------------------------------
 

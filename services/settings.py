@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import AliasChoices, Field, ValidationError
@@ -12,6 +12,7 @@ from pydantic_settings import (
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -20,6 +21,8 @@ from remembrancer.domain.identity import check_key
 from remembrancer.domain.policy import Policy
 
 CONFIG = Path(platformdirs.user_config_dir("remembrancer")) / "remembrancer.toml"
+
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
@@ -44,6 +47,14 @@ class Settings(BaseSettings):
     embedder_previous_key: str | None = Field(None, repr=False)
     embed_timeout: float = Field(2.0, gt=0, le=60, description="Seconds that a reply waits for its embedding.")
 
+    chat_model: str | None = Field(None, description="The endpoint's name of the model that writes summaries.")
+    chat_model_url: str | None = None
+    chat_model_key: str | None = Field(None, repr=False)
+    chat_model_timeout: float = Field(120.0, gt=0, le=3600, description="Seconds for one question, all tries.")
+    chat_prices: dict[str, tuple[Price, Price]] = Field(
+        {}, description="By model, the price of a million tokens read and of a million written."
+    )
+
     memory_decay_enabled: bool | None = Field(
         None, validation_alias=AliasChoices("MEMORY_DECAY_ENABLED", "memory_decay_enabled"),
         description="Off for the whole installation, over any tenant's setting (T11).",
@@ -67,6 +78,12 @@ class Settings(BaseSettings):
     document_characters: int | None = None
     document_passages: int | None = None
     decay_enabled: bool | None = None
+    chunk_messages: int | None = None
+    chunks_per_run: int | None = None
+    recent_summaries: int | None = None
+    merged_summaries: int | None = None
+    condense_over: float | None = None
+    high_cost_factor: float | None = None
 
     @classmethod
     def settings_customise_sources(
@@ -122,6 +139,10 @@ def load_settings(**keywords: Any) -> Settings:
         settings = Settings(**given)
     except ValidationError as error:
         raise invalid(error) from error
+    except SettingsError as error:
+        raise InvalidInput(
+            f"A setting cannot be read: {error}.", hint='Write a table as JSON, like {"a-model": [0.15, 0.6]}.'
+        ) from error
     check_key("tenant", settings.tenant)
     settings.policy()
     return settings

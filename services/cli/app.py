@@ -20,6 +20,7 @@ from remembrancer.services.cli import (
     operate,
     rebuild,
     replies,
+    summary,
     transfer,
     undo,
     what_if,
@@ -48,7 +49,7 @@ def _version(asked: bool) -> None:
 _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which one this is.")]
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
 for part in (
-    demo, memories, replies, chat, document, undo, lookback, why, at, what_if, transfer, operate, rebuild, erase,
-    configure,
+    demo, memories, replies, chat, summary, document, undo, lookback, why, at, what_if, transfer, operate, rebuild,
+    erase, configure,
 ):  # fmt: skip
     part.register(app)

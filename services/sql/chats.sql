@@ -67,3 +67,28 @@ FROM remembrancer.message m
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
   AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.turn = %(turn)s AND m.gone IS NULL
 ORDER BY m.n
+
+-- name: by_ids
+-- Messages of a chat that are there.
+SELECT m.n, m.id, m.role, m.author, m.text, m.tokens, m.said_at, m.turn, m.attempt, m.ref, m.edited_at, m.gone
+FROM remembrancer.message m
+WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.id = ANY (%(messages)s) AND m.gone IS NULL
+
+-- name: standing
+-- The valid summaries that are part of no other valid one, those of a rebuild included.
+SELECT s.id, s.tier, s.first, s.last, s.messages, s.text, s.tokens, s.authors, s.detail, s.made_at, s.sources, s.edited,
+       s.rebuild, s.parent, s.stale
+FROM remembrancer.summary s
+WHERE s.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND s.shard = %(shard)s AND s.chat = %(chat)s AND s.stale IS NULL AND s.parent IS NULL
+ORDER BY s.first
+
+-- name: rules
+-- Where users gave rules, with the messages that say them.
+SELECT r.removed, r.start, r.finish, m.n, m.id, m.role, m.author, m.text, m.tokens, m.said_at, m.turn, m.attempt, m.ref,
+       m.edited_at, m.gone
+FROM remembrancer.summary_rule r
+JOIN remembrancer.message m ON m.generation = r.generation AND m.shard = r.shard AND m.chat = r.chat AND m.n = r.n
+WHERE r.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND r.shard = %(shard)s AND r.chat = %(chat)s AND m.gone IS NULL

@@ -68,6 +68,53 @@ UPDATE remembrancer.message SET text = '[erased]', gone = 'erased'
 WHERE ((tenant = %(tenant)s AND author = %(subject)s AND role = 'user') OR (shard = %(shard)s AND chat = ANY (%(streams)s)))
   AND gone IS DISTINCT FROM 'erased'
 
+-- name: summaries
+-- What was summarised of their messages. The parts of a summary that hold nothing of theirs stay.
+DELETE FROM remembrancer.summary
+WHERE (tenant = %(tenant)s AND authors @> ARRAY[%(subject)s::text]) OR (shard = %(shard)s AND chat = ANY (%(streams)s))
+
+-- name: uncovered
+-- Messages of others that were in these summaries are in none any more.
+UPDATE remembrancer.message m SET covered = false
+WHERE m.covered
+  AND ((m.generation, m.shard, m.chat) IN (
+    SELECT x.generation, x.shard, x.chat FROM remembrancer.message x
+    WHERE x.tenant = %(tenant)s AND x.author = %(subject)s AND x.role = 'user'))
+  AND NOT EXISTS (
+    SELECT FROM remembrancer.summary s
+    WHERE s.generation = m.generation AND s.shard = m.shard AND s.chat = m.chat AND s.stale IS NULL AND s.rebuild IS NULL
+      AND m.n BETWEEN s.first AND s.last)
+
+-- name: whole_again
+-- Parts of what is gone stand by themselves.
+UPDATE remembrancer.summary s SET parent = NULL
+WHERE s.parent IS NOT NULL
+  AND ((s.generation, s.shard, s.chat) IN (
+    SELECT x.generation, x.shard, x.chat FROM remembrancer.message x
+    WHERE x.tenant = %(tenant)s AND x.author = %(subject)s AND x.role = 'user'))
+  AND NOT EXISTS (
+    SELECT FROM remembrancer.summary p
+    WHERE p.generation = s.generation AND p.shard = s.shard AND p.chat = s.chat AND p.id = s.parent AND p.stale IS NULL)
+
+-- name: rules
+-- Places in messages that are gone.
+DELETE FROM remembrancer.summary_rule r USING remembrancer.message m
+WHERE m.generation = r.generation AND m.shard = r.shard AND m.chat = r.chat AND m.n = r.n AND m.gone = 'erased'
+  AND ((m.tenant = %(tenant)s AND m.author = %(subject)s AND m.role = 'user')
+    OR (m.shard = %(shard)s AND m.chat = ANY (%(streams)s)))
+
+-- name: look
+-- What they were part of is summarised anew without them.
+INSERT INTO remembrancer.summary_work (shard, chat, tenant, version, due_at)
+SELECT c.shard, c.chat, c.tenant, max(c.version), %(now)s
+FROM remembrancer.chat c
+WHERE (c.generation, c.shard, c.chat) IN (
+  SELECT x.generation, x.shard, x.chat FROM remembrancer.message x
+  WHERE x.tenant = %(tenant)s AND x.author = %(subject)s AND x.role = 'user')
+GROUP BY c.shard, c.chat, c.tenant
+ORDER BY c.shard, c.chat
+ON CONFLICT (shard, chat) DO UPDATE SET due_at = excluded.due_at
+
 -- name: chats
 -- How many messages are left in the chats that they took part in.
 UPDATE remembrancer.chat c SET messages = left_over.messages, uncovered = left_over.uncovered
@@ -120,7 +167,7 @@ WHERE (shard = %(shard)s AND stream = ANY (%(streams)s)) OR projection = 'docume
 -- Rewrites what held texts, vectors or keys, so that the files hold only what is there. Replies wait meanwhile.
 VACUUM (FULL) remembrancer.memory, remembrancer.memory_use, remembrancer.archive, remembrancer.wording, remembrancer.history,
   remembrancer.embedding, remembrancer.snapshot, remembrancer.subject_key, remembrancer.parked, remembrancer.message,
-  remembrancer.document, remembrancer.passage
+  remembrancer.document, remembrancer.passage, remembrancer.summary, remembrancer.summary_rule
 
 -- name: standing_alone
 -- Tables of a rebuild that is under way, which are not part of those yet.

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from remembrancer.domain.events import Event
 from remembrancer.domain.identity import Subject
+from remembrancer.services.store.keys import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,15 @@ class Batch:
         expected: the version that the decision saw, 0 for an empty stream; `None` for facts, which take the next
             version whatever it is.
         owners: the subjects under whose key the personal texts are sealed.
+        key: their key as it was when the texts were read, where that is some time ago: if one of them was erased since,
+            nothing is written, also when there is a new key by now.
     """
 
     stream: UUID
     events: Sequence[Event]
     expected: int | None = None
     owners: tuple[Subject, ...] = ()
+    key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)

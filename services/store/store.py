@@ -204,7 +204,7 @@ class EventStore(Reading, Application[UUID]):
 
     def _pending(self, tenant: str, batch: Batch) -> Iterator[Pending]:
         personal = any(type(event).personal for event in batch.events)
-        key = self.keys.for_writing(tenant, batch.owners) if personal else None
+        key = (batch.key or self.keys.for_writing(tenant, batch.owners)) if personal else None
         for n, event in enumerate(batch.events, 1):
             yield Pending(event, batch.stream, ASSIGN if batch.expected is None else batch.expected + n, key)
 

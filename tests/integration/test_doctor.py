@@ -68,7 +68,7 @@ def test_everything_is_well_and_that_takes_less_than_a_second_to_find_out(well: 
     assert report.ok, [check for check in report.checks if not check.ok]
     assert [check.name for check in report.checks] == [
         "database", "pgvector", "migrations", "clock", "projections", "read model", "parked streams", "workers",
-        "vectors", "model", "decay", "redis",
+        "vectors", "model", "decay", "chat model", "redis",
     ]  # fmt: skip
     assert took < 1.0
     found = {check.name: check.detail for check in report.checks}
@@ -93,7 +93,7 @@ def test_a_database_that_is_away_is_said_at_once_and_the_rest_is_looked_at(postg
         report = memory.doctor()
         assert time.perf_counter() - start < 3.0
     assert not report.ok
-    assert [check.name for check in report.checks] == ["database", "model", "decay", "redis"]
+    assert [check.name for check in report.checks] == ["database", "model", "decay", "chat model", "redis"]
     assert "cannot be reached" in report.checks[0].detail
 
 

@@ -161,9 +161,16 @@ def keeper(**settings: Any) -> None:
         sys.stdin.read()
 
 
+def summariser(**settings: Any) -> None:
+    """Projects and summarises in the background."""
+    with open_memory(**settings):
+        say("ready")
+        sys.stdin.read()
+
+
 ROLES: dict[str, Callable[..., None]] = {
-    "mixer": mixer, "saver": saver, "projector": projector, "keeper": keeper,
-    "rebuilder": rebuilder,
+    "mixer": mixer, "saver": saver, "projector": projector, "keeper": keeper, "rebuilder": rebuilder,
+    "summariser": summariser,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ BEGIN
       AND (top.relname, a.attname) IN (
         ('memory', 'text'), ('memory', 'terms'), ('memory', 'embedding'), ('archive', 'text'), ('archive', 'embedding'),
         ('history', 'before'), ('history', 'after'), ('parked', 'error'), ('embedding', 'digest'), ('embedding', 'vector'),
-        ('wording', 'terms'), ('subject_key', 'key'), ('message', 'text'), ('document', 'name'), ('passage', 'heading'),
+        ('wording', 'terms'), ('subject_key', 'key'), ('message', 'text'), ('summary', 'text'), ('document', 'name'), ('passage', 'heading'),
         ('passage', 'text'), ('passage', 'terms'), ('passage', 'embedding'))
       AND a.attstattarget IS DISTINCT FROM 0
   LOOP

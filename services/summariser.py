@@ -1,0 +1,305 @@
+"""Makes the summaries of a chat: chunks, merges, the long-term one (R4, R6, D15, D16, D17).
+
+One step at a time: read, decide, ask the model, and write under the version that was read. If something was said
+meanwhile, it is looked whether the sources are still what they were; the model is asked once. Until a summary is
+written its messages are sent as they are, so that whatever fails, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+import stamina
+from psycopg import Connection
+
+from remembrancer.domain import events as e
+from remembrancer.domain.compaction import Chunk, Condense, Merge, Step, next_step, same_sources
+from remembrancer.domain.identity import Subject, person_stream, persona_stream
+from remembrancer.domain.long_term import LongTerm, grown
+from remembrancer.domain.policy import Policy
+from remembrancer.domain.summaries import Span, Summary, is_summary, place_of
+from remembrancer.domain.text import ERASED
+from remembrancer.domain.transcript import Message
+from remembrancer.domain.window import LEVELS, Detail, level_for
+from remembrancer.projections.queries import load_queries
+from remembrancer.projections.runner import Runner
+from remembrancer.services import summary_prompts as prompts
+from remembrancer.services.chat_models import Answered, ChatModel, ModelFailed
+from remembrancer.services.chats import ChatHome, Chats
+from remembrancer.services.clock import make_id
+from remembrancer.services.deps import PERSON, PERSONA, TENANT, Deps
+from remembrancer.services.store import Batch, Request, VersionConflict
+from remembrancer.services.summary_reader import Backlog, Behind, read_backlog
+from remembrancer.services.tokens import count_tokens
+
+log = logging.getLogger("remembrancer")
+_SQL = load_queries("remembrancer.services", "summaries")
+MOST_TRIES = 20
+CATCH_UP_SECONDS = 5.0
+"""So long it is waited for another process that projects the same."""
+Outcome = Literal["done", "more"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a model made of the sources of a step."""
+
+    event: e.ChunkSummarised | e.SummariesMerged | e.LongTermCondensed
+    owners: tuple[Subject, ...]
+
+
+class Summariser:
+    """Does the steps of one chat after the other. See the module."""
+
+    def __init__(self, deps: Deps, chats: Chats, runner: Runner) -> None:
+        self._deps = deps
+        self._chats = chats
+        self._runner = runner
+
+    def run(self, stream: UUID, model: ChatModel, hold: Callable[[], bool]) -> Outcome:
+        """Summarise what is due in a chat: at most `chunks_per_run` chunks, and what follows from them.
+
+        Args:
+            hold: asked before each step; False where somebody else has taken the chat over.
+
+        Raises:
+            ModelFailed: the model gave no usable answer; what was written before stays.
+            Behind: the chat's tables cannot follow its events.
+            Unavailable: the database is away.
+        """
+        here = self._chats.by_stream(stream)
+        if here is None:
+            return "done"
+        chunks = 0
+        while hold():
+            policy, detail = self.setting(here)
+            backlog = self.backlog(here, detail, policy)
+            if backlog.rebuild is not None and backlog.running:
+                detail = backlog.rebuild.detail
+            step = self._next(backlog, policy, detail)
+            if step is None:
+                if backlog.running is None:
+                    return "done"
+                self._completed(here, backlog)
+                continue
+            if isinstance(step, Chunk) and chunks >= policy.chunks_per_run:
+                return "more"
+            chunks += isinstance(step, Chunk)
+            self._write(here, step, self._make(here, step, backlog, detail, model), backlog, detail, policy)
+        return "done"
+
+    def setting(self, here: ChatHome) -> tuple[Policy, Detail]:
+        """The policy, and how much of this conversation is kept (R3)."""
+        tenant = self._deps.tenant
+        at = {"shard": here.stream.bytes[0], "chat": here.stream}
+        row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["last_speaker"], at).fetchone())
+        persona = here.personas[0] if here.personas else ""
+        user = row[0] if row is not None and row[0] else next(iter(here.users), "")
+        settings, who, person = self._deps.store.load_many(
+            [(self._deps.tenant_stream, TENANT), (persona_stream(tenant, persona), PERSONA),
+             (person_stream(tenant, user), PERSON)]
+        )  # fmt: skip
+        policy, _ = self._deps.policy(settings)
+        return policy, level_for(here.platform, person.state.details.get(persona), who.state.detail)
+
+    def backlog(self, here: ChatHome, detail: Detail, policy: Policy) -> Backlog:
+        """What there is to summarise now. The tables catch up first, whoever else projects.
+
+        Raises:
+            Behind: they cannot.
+        """
+
+        def work(conn: Connection[Any]) -> Backlog:
+            return read_backlog(conn, here.stream, detail, policy)
+
+        for attempt in stamina.retry_context(on=Behind, attempts=None, timeout=CATCH_UP_SECONDS, wait_max=0.1):
+            with attempt:
+                self._runner.catch_up(projections=["conversation"], shards=[here.stream.bytes[0]])
+                return self._deps.store.database.run(work)
+        raise AssertionError("unreachable")
+
+    # -- a step ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _next(backlog: Backlog, policy: Policy, detail: Detail) -> Step | None:
+        size = LEVELS[detail].summary_tokens
+        to_the_end = backlog.running is not None
+        return next_step(backlog.standing, backlog.uncovered, backlog.bound, policy, size, to_the_end=to_the_end)
+
+    def _make(self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, model: ChatModel) -> _Written:
+        """Ask the model, and check what it says."""
+        sources = _sources(step)
+        authors = sorted(
+            {m.author for m in step.messages if m.role == "user"}
+            if isinstance(step, Chunk)
+            else {a for s in sources for a in s.authors}
+        )
+        shard = here.stream.bytes[0]
+        stamp: dict[str, Any] = {
+            "id": make_id(shard), "tenant": self._deps.tenant, "actor": "system", "chat": here.key,
+            "summary": make_id(shard), "authors": tuple(authors), "detail": detail, "model": model.name,
+            "rebuild": backlog.running,
+        }  # fmt: skip
+        owners = (here.home, *(Subject("user", a) for a in authors if a))
+        if isinstance(step, Chunk):
+            return _Written(self._chunk(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+        stamp |= {
+            "first": sources[0].first, "last": sources[-1].last, "messages": sum(s.messages for s in sources),
+        }  # fmt: skip
+        if isinstance(step, Condense):
+            return _Written(self._condensed(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+        return _Written(self._merged(here, step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+
+    def _chunk(self, step: Chunk, detail: Detail, model: ChatModel, stamp: dict[str, Any]) -> e.ChunkSummarised:
+        asked = prompts.of_messages(step.messages)
+        told = prompts.instructions("chunk", detail, prompts.CHUNK_SHARE)
+        answer = self._ask(model, told, asked, prompts.ChunkDraft)
+        return e.ChunkSummarised(
+            **stamp, **_text(answer.value.summary), cost=answer.cost, first=step.messages[0].n,
+            last=step.messages[-1].n, messages=len(step.messages), rules=_rules(answer.value.rules, step.messages),
+        )  # fmt: skip
+
+    def _merged(
+        self, here: ChatHome, step: Merge, detail: Detail, model: ChatModel, stamp: dict[str, Any]
+    ) -> e.SummariesMerged:
+        ids = tuple(s.id for s in step.sources)
+        if step.tier == "merged":
+            asked = prompts.of_summaries(step.sources, self._dates(here, step.sources))
+            told = prompts.instructions("merged", detail, prompts.MERGED_SHARE)
+            short = self._ask(model, told, asked, prompts.MergedDraft)
+            return e.SummariesMerged(
+                **stamp, **_text(short.value.summary), cost=short.cost, tier="merged", sources=ids
+            )  # fmt: skip
+        old = step.sources[0] if step.sources[0].tier == "long_term" else None
+        newer = [s for s in step.sources if s is not old]
+        asked = prompts.of_long_term(old, newer, self._dates(here, newer))
+        long = self._ask(model, prompts.instructions("long_term", detail), asked, prompts.LongTermDraft)
+        said = long.value
+        parts = grown(
+            None if old is None else LongTerm.read(old.text), said.chronology, said.promises, said.references,
+            said.state,
+        )  # fmt: skip
+        return e.SummariesMerged(**stamp, **_text(parts.text()), cost=long.cost, tier="long_term", sources=ids)
+
+    def _condensed(
+        self, step: Condense, detail: Detail, model: ChatModel, stamp: dict[str, Any]
+    ) -> e.LongTermCondensed:
+        """Shorter than it was, or it counts as no answer: else it would be asked for without end."""
+        parts = LongTerm.read(step.source.text)
+        told = prompts.instructions("condensed", detail, 1 / 4)
+        answer = self._ask(model, told, prompts.of_parts(parts), prompts.CondensedDraft)
+        said = answer.value
+        text = _text(parts.condensed(said.chronology, said.promises, said.references, said.state).text())
+        if text["tokens"] >= step.source.tokens:
+            raise ModelFailed("a condensed summary that is not shorter")
+        return e.LongTermCondensed(**stamp, **text, cost=answer.cost, source=step.source.id)
+
+    def _ask(
+        self, model: ChatModel, told: str, asked: str, shape: type[prompts.AnyDraft]
+    ) -> Answered[prompts.AnyDraft]:
+        return model.ask(told, asked, shape, timeout=self._deps.settings.chat_model_timeout)
+
+    def _dates(self, here: ChatHome, summaries: Sequence[Summary]) -> list[str]:
+        """From when to when each of them tells (D20)."""
+
+        def work(conn: Connection[Any]) -> list[str]:
+            found = []
+            for s in summaries:
+                at = {"shard": here.stream.bytes[0], "chat": here.stream, "first": s.first, "last": s.last}
+                row = conn.execute(_SQL["dates"], at).fetchone()
+                begin, end = row if row is not None else (None, None)
+                found.append("undated" if begin is None else f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}")
+            return found
+
+        return self._deps.store.database.run(work)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _write(self, here: ChatHome, step: Step, made: _Written, read: Backlog, detail: Detail, policy: Policy) -> None:
+        """Write it if its sources are still what they were; else it is dropped, and decided anew.
+
+        The key is taken before the sources are looked at once more: whoever is erased after that look has destroyed it,
+        and nothing is written (D24).
+        """
+        store, tenant = self._deps.store, self._deps.tenant
+        for _ in range(MOST_TRIES):
+            key = store.keys.for_writing(tenant, made.owners)
+            now = self.backlog(here, detail, policy)
+            if now.running != read.running or not same_sources(step, now.standing, now.uncovered, now.bound):
+                return
+            try:
+                store.append(
+                    [Batch(here.stream, [made.event], now.version, made.owners, key)],
+                    request=Request(tenant, here.stream.bytes[0], verb="summarise"),
+                    now=self._deps.now(),
+                )
+            except VersionConflict:
+                continue
+            return
+
+    def _completed(self, here: ChatHome, backlog: Backlog) -> None:
+        assert backlog.running is not None
+        self._end(here, e.RebuildCompleted(**self._stamp(here), rebuild=backlog.running), backlog)
+
+    def rebuild_failed(self, stream: UUID, reason: str) -> None:
+        """Give up a rebuild that is under way; the old summaries go on serving (R7)."""
+        here = self._chats.by_stream(stream)
+        if here is None:
+            return
+        policy, detail = self.setting(here)
+        backlog = self.backlog(here, detail, policy)
+        if backlog.running is not None:
+            self._end(here, e.RebuildFailed(**self._stamp(here), rebuild=backlog.running, reason=reason), backlog)
+
+    def _end(self, here: ChatHome, event: e.RebuildCompleted | e.RebuildFailed, backlog: Backlog) -> None:
+        try:
+            self._deps.store.append(
+                [Batch(here.stream, [event], backlog.version)],
+                request=Request(self._deps.tenant, here.stream.bytes[0], verb="summarise"),
+                now=self._deps.now(),
+            )
+        except VersionConflict:
+            log.debug("Something was said meanwhile; the end of the rebuild is decided again.")
+
+    def _stamp(self, here: ChatHome) -> dict[str, Any]:
+        return {
+            "id": make_id(here.stream.bytes[0]), "tenant": self._deps.tenant, "actor": "system", "chat": here.key,
+        }  # fmt: skip
+
+
+def _sources(step: Step) -> Sequence[Summary]:
+    match step:
+        case Merge():
+            return step.sources
+        case Condense():
+            return [step.source]
+    return []
+
+
+def _text(text: str) -> dict[str, Any]:
+    """Text and tokens of a summary.
+
+    Raises:
+        ModelFailed: it says nothing (D16).
+    """
+    readable = "".join(c for c in text if c != "\x00" and not "\ud800" <= c <= "\udfff").strip()
+    if not is_summary(readable) or readable == ERASED:
+        raise ModelFailed("a summary that says nothing")
+    return {"text": readable, "tokens": count_tokens(readable)}
+
+
+def _rules(quotes: Sequence[prompts.Quote], messages: Sequence[Message]) -> tuple[Span, ...]:
+    """Where users gave the rules that a model points at: it only points, the words are the messages' own (R6)."""
+    found: list[Span] = []
+    for quote in quotes:
+        pointed = [messages[quote.message - 1]] if 1 <= quote.message <= len(messages) else []
+        literal = [m for m in messages if m.role == "user" and quote.quote.strip() and quote.quote.strip() in m.text]
+        m = next(iter([m for m in pointed if m in literal] or literal or pointed), None)
+        span = None if m is None else place_of(quote.quote, m)
+        if span is not None and span not in found:
+            found.append(span)
+    return tuple(found)
