@@ -10,7 +10,9 @@ from psycopg import Connection, sql
 from remembrancer.services.remembrancer import Remembrancer
 
 OF = {"list": "memory", "list_day": "memory", "memory": "memory", "memory_use": "memory", "archive": "archive",
-      "history": "history", "candidate": "history", "wording": "history"}  # fmt: skip
+      "history": "history", "candidate": "history", "wording": "history", "chat": "conversation",
+      "message": "conversation", "summary": "conversation", "summary_rule": "conversation",
+      "summary_rebuild": "conversation", "document": "documents", "passage": "documents"}  # fmt: skip
 """Table to projection."""
 
 
