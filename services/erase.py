@@ -19,7 +19,7 @@ import orjson
 from psycopg import Connection, errors, sql
 
 from remembrancer.domain.errors import NotFound
-from remembrancer.domain.events import DocumentAdded, SubjectErased
+from remembrancer.domain.events import DocumentAdded, Recorded, SubjectErased
 from remembrancer.domain.identity import ListKey, Subject, check_key, person_stream, shard_of
 from remembrancer.domain.text import ERASED
 from remembrancer.projections.queries import load_queries
@@ -100,7 +100,8 @@ class Erase:
         at: dict[str, Any] = {"shard": request.shard, "tenant": tenant, "subject": subject.key, "now": now}
 
         # 1. nobody builds, nobody projects, nobody writes in this shard
-        conn.execute(_SQL["build_anew"], at)
+        for shard in sorted({request.shard, *self._shelves(conn, at)}):
+            conn.execute(_SQL["build_anew"], {"shard": shard})
         conn.execute(_SQL["checkpoints"], at)
         conn.execute(_SQL["head"], at)
 
@@ -169,10 +170,20 @@ class Erase:
 
     def _documents(self, conn: Connection[Any], at: Mapping[str, Any]) -> int:
         """How many documents of theirs there are, those included that the tables do not know yet."""
-        tail = unread(conn, self._deps.store, "documents", kinds=[DocumentAdded])
-        ahead = [r.event for r in tail if isinstance(r.event, DocumentAdded) and r.event.name != ERASED]
-        mine = [ev for ev in ahead if ev.tenant == at["tenant"] and ev.user == at["subject"]]
-        return len(mine) + int(_one(conn, "document_count", at))
+        return len(self._documents_ahead(conn, at)) + int(_one(conn, "document_count", at))
+
+    def _documents_ahead(self, conn: Connection[Any], at: Mapping[str, Any]) -> list[Recorded]:
+        """Documents of theirs that the tables do not know yet."""
+        return [
+            r for r in unread(conn, self._deps.store, "documents", kinds=[DocumentAdded])
+            if isinstance(r.event, DocumentAdded) and r.event.name != ERASED
+            and (r.event.tenant, r.event.user) == (at["tenant"], at["subject"])
+        ]  # fmt: skip
+
+    def _shelves(self, conn: Connection[Any], at: Mapping[str, Any]) -> set[int]:
+        """The shards of the shelves on which documents of theirs are or were: history tells of them there."""
+        known = {row[0] for row in conn.execute(_SQL["shelves"], at)}
+        return known | {r.shard for r in self._documents_ahead(conn, at)}
 
     def _nobody(self, conn: Connection[Any], user: str) -> NotFound:
         people = {row[0].casefold(): row[0] for row in conn.execute(_SQL["people"], {"tenant": self._deps.tenant})}

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import UUID
 
 import typer
 from rich.text import Text
 
 from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.services.answers import MessageView
-from remembrancer.services.answers_chat import ChatView, MessagesAnswer
 from remembrancer.services.cli.arguments import RequestId, TextOption, option
-from remembrancer.services.cli.screen import Screen, shown
+from remembrancer.services.cli.screen import shown
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.transfer import read_file
 from remembrancer.services.cli.verb import group, verb
-from remembrancer.services.remembrancer import Remembrancer
+
+if TYPE_CHECKING:
+    from remembrancer.services.answers import MessageView
+    from remembrancer.services.answers_chat import ChatView, MessagesAnswer
+    from remembrancer.services.cli.screen import Screen
+    from remembrancer.services.remembrancer import Remembrancer
 
 ChatKey = Annotated[str, typer.Argument(metavar="CHAT", help="Name of the chat, as `reply` gives it.")]
 MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="Id of the message, or its first 8 digits or more.")]

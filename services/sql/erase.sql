@@ -4,6 +4,10 @@
 -- A rebuild pours this shard again: its tables are not attached yet, so that the statements below do not reach them.
 SELECT remembrancer.build_anew_v1(%(shard)s::int2)
 
+-- name: shelves
+-- Where documents are that they added.
+SELECT DISTINCT d.shard FROM remembrancer.document d WHERE d.tenant = %(tenant)s AND d.added_by = %(subject)s
+
 -- name: checkpoints
 -- Nobody projects this shard meanwhile: what a batch has read before would be written after. Waits for running batches.
 -- Messages of theirs are in the chats of any shard, documents of theirs on any shelf, and history tells of those.

@@ -32,8 +32,8 @@ def test_it_says_what_it_compared_and_that_it_switched(remembrancer: CommandLine
     said = remembrancer("rebuild").out.splitlines()
     assert said[0].split() == ["table", "rows", "now", "rows", "anew", "not", "the", "same"]
     assert said[3].split() == ["memory", "2", "2", "0"]
-    assert said[-2].startswith("Rebuilt memory, archive, history: generation 2 is live (")
-    assert said[-1] == "Dropped: archive 1, history 1, memory 1."
+    assert said[-2].startswith("Rebuilt memory, archive, history, conversation, documents: generation 2 is live (")
+    assert said[-1] == "Dropped: archive 1, conversation 1, documents 1, history 1, memory 1."
     answer = remembrancer.json("rebuild", "history")
     assert (answer["status"], answer["generation"], answer["projections"]) == ("switched", 3, ["history"])
 
@@ -47,7 +47,10 @@ def test_a_script_says_yes_where_rows_differ(database_url: str, remembrancer: Co
     assert remembrancer.json("rebuild", code=1)["status"] == "waiting"
     under_way = remembrancer.json("rebuild", "--status")
     assert (under_way["state"], under_way["generation"]) == ("catching up", 2)
-    assert "A rebuild of memory, archive, history is under way" in remembrancer("rebuild", "--status").out
+    assert (
+        "A rebuild of memory, archive, history, conversation, documents is under way"
+        in remembrancer("rebuild", "--status").out
+    )
     assert remembrancer.json("rebuild", "--yes")["status"] == "switched"
 
 
@@ -70,7 +73,10 @@ def test_cancel_and_drop_old(database_url: str, remembrancer: CommandLine) -> No
     assert "The rebuild of memory is given up. Nothing else was changed." in remembrancer("rebuild", "--cancel").out
     assert remembrancer("rebuild", "--cancel").out == "There is none.\n"
     remembrancer("rebuild", "--yes", "--keep-old")
-    assert "Dropped: archive 1, history 1, memory 1." in remembrancer("rebuild", "--drop-old").out
+    assert (
+        "Dropped: archive 1, conversation 1, documents 1, history 1, memory 1."
+        in remembrancer("rebuild", "--drop-old").out
+    )
 
 
 def test_usage(remembrancer: CommandLine) -> None:

@@ -34,6 +34,7 @@ def test_r11_what_it_knew_of_people_is_read_by_every_persona_afterwards(world: W
     rui = world.memory.reply("rui", message="mochi the cat", users=[USER, "kai"], server=SERVER)
     assert {m.text for m in rui.prefix.memories} == {"Juno's cat is named Mochi", "Kai plays healer"}
     assert [m.text for m in rui.search.matches] == ["Juno's cat is named Mochi"]
+    world.project()
     assert_read_model_is_a_fresh_fold(world.memory)
 
 

@@ -93,6 +93,9 @@ def until(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+PROJECTIONS = ("memory", "archive", "history", "conversation", "documents", "summary_work")
+
+
 def test_old_and_new_work_side_by_side_and_a_new_form_waits_for_the_new_one(database_url: str, tomorrow: Path) -> None:
     """A rolling restart: the old version answers for every list but those that have an event of the new form. It leaves
     them aside, and the new version takes them up again by itself."""
@@ -116,8 +119,8 @@ def test_old_and_new_work_side_by_side_and_a_new_form_waits_for_the_new_one(data
             old.do("get", pinned_by_new)
         with pytest.raises(Refused, match="UnknownEvent"):
             save(old, "three", "into the same list")
-        until(lambda: len(parked()) == 3)
-        assert parked() == {(name, "UnknownEvent") for name in ("memory", "archive", "history")}
+        until(lambda: len(parked()) == len(PROJECTIONS))
+        assert parked() == {(name, "UnknownEvent") for name in PROJECTIONS}
         assert old.do("get", untouched)["text"] == "of another list"
         save(old, "two", "goes on meanwhile")
         assert old.do("reply", PERSONA, message="hello", users=[USER], server="two")["prefix"]["memories"]

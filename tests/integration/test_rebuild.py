@@ -27,6 +27,7 @@ from tests.support.generations import OF, live, live_rows, tables
 from tests.support.world import USER, World
 
 FIRST = {f"{table}_1" for table in OF}
+ALL = ("memory", "archive", "history", "conversation", "documents")
 stories = st.tuples(
     story(saves, days_of(0, 2), 10),
     story(st.one_of(acts, searches, searches), days, 15),
@@ -56,6 +57,9 @@ def lived(world: World) -> World:
     world.memory.edit(cat, text="Juno's cat is fat", actor="persona", turn="t9")
     world.memory.undo_turn("t9")
     world.memory.set_persona("mira", instructions="Be kind.")
+    chat = world.say("shall I read to you?").chat
+    world.memory.fork(chat, "another evening")
+    world.memory.add_document(b"The lighthouse has 96 steps.", persona="mira", name="lore.txt")
     world.project()
     return world
 
@@ -112,15 +116,16 @@ def test_u3_a_rebuild_has_the_rows_of_the_runner_whatever_happened(world: World,
 def test_u3_it_switches_once_says_what_it_compared_and_drops_the_old_tables(lived: World):
     before = live_rows(lived.memory)
     answer = lived.memory.rebuild()
-    assert (answer.status, answer.generation, answer.projections) == ("switched", 2, ("memory", "archive", "history"))
+    assert (answer.status, answer.generation, answer.projections) == ("switched", 2, ALL)
     assert answer.comparison is not None
     assert not answer.comparison.differs
     assert answer.comparison.shards_left_out == 0
     counts = {t.table: (t.before, t.after) for t in answer.comparison.tables}
     assert counts == {table: (len(found), len(found)) for table, found in before.items()}
-    assert all(found for table, found in before.items() if table != "list_day"), "the story has something for each"
+    empty = {table for table, found in before.items() if not found}
+    assert empty == {"list_day", "summary", "summary_rule", "summary_rebuild"}, "the story has something for each other"
     assert live_rows(lived.memory) == before
-    assert set(answer.dropped) == {"memory 1", "archive 1", "history 1"}
+    assert set(answer.dropped) == {f"{name} 1" for name in ALL}
     assert tables(lived.memory) == {f"{table}_2" for table in OF}
     assert "Juno's cat is called Mochi" in [m.text for m in lived.say().prefix.memories]
 
@@ -190,7 +195,11 @@ def test_a_rebuild_that_was_killed_leaves_the_live_tables_alone_and_goes_on_wher
         assert "Juno's cat is called Mochi" in [m.text for m in lived.say().prefix.memories]
         lived.project()
         before = live_rows(lived.memory)
-    assert read_model(lived.memory) == (True, "a rebuild of memory, archive, history is building", "")
+    assert read_model(lived.memory) == (
+        True,
+        "a rebuild of memory, archive, history, conversation, documents is building",
+        "",
+    )
     assert lived.memory.rebuild().generation == 2
     assert live_rows(lived.memory) == before
 
@@ -246,7 +255,7 @@ def test_a_second_rebuild_joins_the_first_or_is_refused(lived: World, monkeypatc
     other, answers = lived.open(), []
 
     def meanwhile() -> None:
-        with pytest.raises(Refused, match="memory, archive, history is under way"):
+        with pytest.raises(Refused, match="memory, archive, history, conversation, documents is under way"):
             other.rebuild(["history"])
         answers.append(other.rebuild())
 
@@ -272,7 +281,7 @@ def test_two_that_begin_at_the_same_moment_work_at_one_rebuild(lived: World):
     ("names", "said"),
     [
         (["histroy"], "Did you mean history"),
-        (["xyz"], "memory, archive and history"),
+        (["xyz"], "memory, archive, history, conversation and documents"),
         ([], "all are rebuilt"),
         ("memory", ""),
     ],
@@ -369,7 +378,7 @@ def test_a_rebuild_of_older_code_begins_anew_and_one_of_newer_code_is_left_alone
     monkeypatch.setattr(HistoryProjection, "version", now + 2)
     assert lived.memory.rebuild().generation == 3
     with lived.memory.engine.store.database.connection() as conn:
-        assert set(live(conn).values()) == {3}
+        assert set(live(conn).values()) == {1, 3}  # what is noted as work is no read model
 
 
 def test_no_number_of_the_policy_asks_for_a_rebuild(lived: World):
@@ -395,10 +404,10 @@ def test_a_reader_that_began_before_the_switch_keeps_the_old_tables(lived: World
     with reading as conn:
         conn.execute("SELECT count(*) FROM remembrancer.generation")
         answer = lived.memory.rebuild()
-        assert (answer.dropped, set(answer.kept)) == ((), {"memory 1", "archive 1", "history 1"})
+        assert (answer.dropped, set(answer.kept)) == ((), {f"{name} 1" for name in ALL})
         one = "SELECT count(*) FROM remembrancer.{} WHERE generation = 1"
         assert all(conn.execute(one.format(table)).fetchone() != (0,) for table in ("memory", "history"))
-    assert set(lived.memory.rebuild_drop_old().dropped) == {"memory 1", "archive 1", "history 1"}
+    assert set(lived.memory.rebuild_drop_old().dropped) == {f"{name} 1" for name in ALL}
     assert lived.memory.rebuild_drop_old().status == "nothing"
 
 
