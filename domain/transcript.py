@@ -60,7 +60,9 @@ class Transcript:
                     for m in self._named(ev.message)
                 ]
             case e.MessageDeleted():
-                return [self.put(replace(m, gone="deleted", text="")) for m in self._named(ev.message)]
+                return [
+                    self.put(replace(m, gone="deleted", text="")) for m in self._named(ev.message) if m.gone is None
+                ]
             case e.TurnRegenerated():
                 return [
                     self.put(replace(m, gone="replaced"))
@@ -74,9 +76,9 @@ class Transcript:
         return []
 
     def inherit(self, parent: Mapping[int, Message], upto: int) -> None:
-        """Take over a parent's messages up to a number (D18). They come before all of one's own."""
+        """Take over a parent's messages up to a number (D18), before all of one's own; erased ones keep their place."""
         for m in parent.values():
-            if m.n <= upto and m.gone is None:
+            if m.n <= upto and m.gone in (None, "erased"):
                 self.put(replace(m, n=m.n - upto))
 
     def put(self, m: Message) -> Message:
@@ -89,8 +91,8 @@ class Transcript:
         return m
 
     def _named(self, message: UUID) -> Iterable[Message]:
-        n = self.by_id.get(message)
-        return [m for m in [self.messages.get(n)] if m is not None and m.gone is None] if n is not None else []
+        m = None if (n := self.by_id.get(message)) is None else self.messages.get(n)
+        return [m] if m is not None and m.gone in (None, "erased") else []
 
     def _of_turn(self, turn: str | None) -> list[Message]:
         found = [self.messages[n] for n in self.by_turn.get(turn or "", ()) if n in self.messages]
