@@ -51,12 +51,15 @@ def test_r1_a_reply_has_what_was_said_before_it_the_newest_message_last(world: W
 
 @pytest.mark.parametrize("projected", [False, True])
 def test_d19_a_new_attempt_takes_the_place_of_the_old_answer(world: World, projected: bool):
+    """R14: and what the old one saved is gone with it."""
     chat = chat_of(world)
     answer(world, chat, "First try", "t0")
+    world.save("Juno said hello", turn="t0")
     if projected:
         world.project()
     again = ask(world, "hello", "t0")
     assert said(again) == [(USER, "hello")]
+    assert again.prefix.memories == []
     answer(world, chat, "Second try", "t0")
     if projected:
         world.project()
