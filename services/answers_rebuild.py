@@ -49,8 +49,9 @@ class Comparison(Answer):
 
     @property
     def differs(self) -> bool:
-        """Is anything not the same, or newly parked?"""
-        return any(t.different for t in self.tables) or any(not p.also_live for p in self.parked)
+        """Is anything not the same, not known to be the same, or newly parked?"""
+        parked = any(not p.also_live for p in self.parked)
+        return any(t.different for t in self.tables) or parked or self.shards_left_out > 0
 
 
 class RebuildAnswer(Answer):
@@ -91,6 +92,8 @@ class RebuildStatus(Answer):
     started_at: datetime | None = None
     changed_at: datetime | None = None
     """When somebody last finished a part of it."""
+    idle_seconds: float = 0.0
+    """So long ago that was, by the database's clock."""
     events: int = 0
     events_in_all: int = 0
     shards: int = 0

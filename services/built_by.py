@@ -9,6 +9,10 @@ from __future__ import annotations
 from remembrancer.services.answers import Check
 from remembrancer.services.answers_rebuild import GenerationView, RebuildStatus
 
+IDLE_SECONDS = 60.0
+"""After so long without a sign of life, a rebuild was killed, or waits for somebody to agree."""
+WAITS = "`remembrancer rebuild` goes on with it, `rebuild --cancel` gives it up."
+
 
 def read_model(status: RebuildStatus) -> Check:
     """One finding: which live projections another version of their code has built, and what to do."""
@@ -16,13 +20,15 @@ def read_model(status: RebuildStatus) -> Check:
     older = [g for g in live if g.current is not None and g.version < g.current]
     newer = [g for g in live if g.current is not None and g.version > g.current]
     said = [f"{g.projection} was built by version {g.version}, this is version {g.current}" for g in newer + older]
+    idle = status.state != "none" and status.idle_seconds > IDLE_SECONDS
     if status.state != "none":
-        said.append(f"a rebuild of {', '.join(status.projections)} is {status.state}")
+        doing = f"waits since {status.idle_seconds:.0f} seconds" if idle else f"is {status.state}"
+        said.append(f"a rebuild of {', '.join(status.projections)} {doing}")
     return Check(
         name="read model",
-        ok=not older and not newer,
+        ok=not older and not newer and not idle,
         detail="; ".join(said) or "built by the present code",
-        hint=_hint(older, newer),
+        hint=_hint(older, newer) or (WAITS if idle else None),
     )
 
 

@@ -17,7 +17,7 @@ from remembrancer.services.answers_rebuild import Comparison, Difference, Parked
 from remembrancer.services.store import EventStore
 
 _SQL = load_queries("remembrancer.services", "rebuild")
-LOOKS = 4
+LOOKS = 12
 SAMPLE = 5
 """Differences of a table that are shown."""
 
@@ -94,6 +94,21 @@ class Comparing:
         return [ParkedStream(projection=p, stream=s, error=error, also_live=also) for p, s, error, also in rows]
 
 
+_TEXTS = (
+    "text",
+    "before",
+    "after",
+    "sentence",
+    "name",
+    "heading",
+    "key",
+    "author",
+    "persona",
+    "subject",
+    "turn",
+    "ref",
+)
+"""Columns that hold what people have said, or how they are called."""
 _NAMES = ("shard", "list", "id", "memory", "version", "day", "position", "n")
 """What names a row, in whichever table."""
 
@@ -105,4 +120,11 @@ def _difference(table: str, before: dict[str, Any] | None, after: dict[str, Any]
     if before is not None and after is not None:
         changed = [name for name in before if before[name] != after.get(name)]
         before, after = ({name: one.get(name) for name in changed} for one in (before, after))
-    return Difference(table=table, key=key, before=before, after=after)
+    return Difference(table=table, key=key, before=_without_texts(before), after=_without_texts(after))
+
+
+def _without_texts(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What a row says, but for the texts of people: a rebuild is of all tenants, whoever runs it (C23)."""
+    if row is None:
+        return None
+    return {k: f"{len(v)} characters" if k in _TEXTS and isinstance(v, str) else v for k, v in row.items()}

@@ -138,7 +138,7 @@ class Finder:
             }
 
         near = difflib.get_close_matches(turn, sorted(self._deps.store.database.run(work)), n=3, cutoff=0.7)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "`history --persona` shows the turns."
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`history PERSONA` shows the turns."
         return NotFound(f"There is no turn {turn!r}.", rule="D31", hint=hint, near=near)
 
     def _saved_ahead(self, conn: Connection[Any], projection: str, shard: int | None = None) -> list[e.MemorySaved]:

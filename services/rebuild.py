@@ -141,6 +141,7 @@ class Rebuild:
         events, in_all, shards, shards_in_all = self._ask("progress", {"generation": generation})[0]
         return RebuildStatus(
             state=state, generation=generation, projections=names, started_at=started_at, changed_at=changed_at,
+            idle_seconds=self._ask("idle", {"generation": generation})[0][0],
             events=events, events_in_all=in_all, shards=shards, shards_in_all=shards_in_all, generations=generations,
         )  # fmt: skip
 

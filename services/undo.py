@@ -70,7 +70,7 @@ class Undo:
         stream = chat_stream(self._deps.tenant, said["chat"], home)
         later = self._later_turns(stream, turn)
         if not later:
-            return UndoAnswer(turns=[], removed=[], restored=[], reverted=[], kept=[])
+            return self._run(stream.bytes[0], "rewind", turn, [], request_id)
         rewound = e.ChatRewound(
             id=make_id(stream.bytes[0]),
             tenant=self._deps.tenant,
@@ -99,13 +99,15 @@ class Undo:
             events = undo.restore(s, memory, ctx)
             after = with_events(s, events, home.stream, version, now)
             shown = view(after.memories[memory], after, home.key, policy, now)
+            answer = orjson.dumps(ChangeAnswer(memory=shown).model_dump(mode="json"))
             if not events:
-                unchanged.append(ChangeAnswer(memory=shown))
-                raise _Nothing
+                if request_id is None:
+                    unchanged.append(ChangeAnswer(memory=shown))
+                    raise _Nothing
+                return Decision([], answer)
             lifted = e.TombstonesLifted(
                 id=ctx.new_id(), tenant=tenant, request_id=request_id, list=home.stream, memory=memory
             )
-            answer = orjson.dumps(ChangeAnswer(memory=shown).model_dump(mode="json"))
             whose = owner_stream(tenant, home.key)
             return Decision([Batch(home.stream, events, version, owners), Batch(whose, [lifted], None, owners)], answer)
 
@@ -139,7 +141,7 @@ class Undo:
 
         def decide(taken: list[Taken]) -> Decision:
             written = [t for t in taken if t.events]
-            if not written and also is None:
+            if not written and also is None and request_id is None:
                 raise _Nothing
             answer = _told(turns, written)
             batches = [Batch(t.home.stream, t.events, t.version, (t.home.key.owner,)) for t in written]
@@ -173,7 +175,7 @@ class Undo:
             if found <= homes:
                 break
             homes |= found
-        if not homes and not any(self._finder.replies(turn) for turn in turns):
+        if turns and not homes and not any(self._finder.replies(turn) for turn in turns):
             raise self._finder.no_such_turn(turns[0])
         policy, policy_version = self._deps.policy(loaded[0])
         taken = []

@@ -35,6 +35,7 @@ from remembrancer.services.answers_what_if import (
     WhatIfAnswer,
 )
 from remembrancer.services.by_moment import ByMoment, Progress
+from remembrancer.services.checks import shown
 from remembrancer.services.clock import make_id
 from remembrancer.services.configure import checked_policy
 from remembrancer.services.deps import LIST, TENANT, Deps
@@ -148,6 +149,8 @@ class WhatIfs:
             return None
         if scope is None or subject is None:
             raise InvalidInput("Which list?", hint="Name its scope and its subject.")
+        if persona is None and scope != "global":
+            raise InvalidInput("Whose list?", hint="Name the persona.")
         return list_key(persona, scope, subject)
 
     def _fold(self, asked: Mapping[str, Any], persona: str | None, only: ListKey | None) -> WhatIf:
@@ -264,6 +267,9 @@ def _asked(numbers: Mapping[str, Any]) -> dict[str, Any]:
     asked = {name: value for name, value in numbers.items() if value is not None}
     if not asked:
         raise InvalidInput("What if what?", rule="U3", hint=f"Name at least one of {_named()}.")
+    for name, value in asked.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidInput(f"{name} is a number, not {shown(value)}.", rule="U3")
     return checked_policy(asked)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from remembrancer.domain import events as e
 from remembrancer.domain.errors import NotFound
-from remembrancer.domain.identity import check_key, owner_stream, persona_stream
+from remembrancer.domain.identity import EVERY_PERSONA, check_key, owner_stream, persona_stream
 from remembrancer.domain.life import (
     Counted,
     Life,
@@ -84,6 +84,13 @@ class Why:
         memory = as_id(q)
         if memory is not None:
             home = self._finder.home(memory)
+            if persona is not None:
+                self._reading.require_persona(persona)
+                if home.key.persona not in (persona, EVERY_PERSONA):
+                    raise NotFound(
+                        f"{persona} never had a memory {memory}.", rule="D31", hint="Ask without a persona.",
+                        memory=str(memory),
+                    )  # fmt: skip
             self._waiting.settle()
             return self._tell(memory, home, None, Answered([], "words", None), limit)
         text = checked_query(q)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 import traceback
@@ -13,7 +14,7 @@ import typer
 
 from remembrancer.domain.errors import RemembrancerError
 from remembrancer.services.cli.options import Options
-from remembrancer.services.cli.process import INTERRUPTED, had_enough
+from remembrancer.services.cli.process import INTERRUPTED, cannot_write, had_enough
 
 REPORT = "This is a mistake in Remembrancer. Please report it to the project, with what `--debug` shows."
 
@@ -38,6 +39,8 @@ def told(options: Options) -> Iterator[None]:
     except Exception as error:
         if hasattr(error, "exit_code"):  # typer's own ways to leave
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # behind `> file`
+            raise typer.Exit(cannot_write(error)) from None
         if options.debug:
             traceback.print_exc()
         said = " ".join(str(error).split())

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 INTERRUPTED = 130
+FAILED = 1
 USAGE = 2
 
 
 def run(args: Sequence[str]) -> int:
     """Run one command. Returns its exit code; nothing is raised but what ends the process on purpose."""
+    _open_streams()
     _speak_utf8()
     _be_quiet()
     _close_on_signals()
@@ -27,6 +29,8 @@ def run(args: Sequence[str]) -> int:
         return had_enough()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:  # a full disk behind `> file`
+        return cannot_write(error)
     return code
 
 
@@ -64,6 +68,20 @@ def had_enough() -> int:
     """The reader is gone, as in `remembrancer list | head`: what is left goes nowhere, and all is well."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def cannot_write(error: OSError) -> int:
+    """What is said where the output finds no room."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"error: The output cannot be written: {error.strerror}.", file=sys.stderr)  # noqa: T201
+    return FAILED
+
+
+def _open_streams() -> None:
+    """A stream that the caller has closed is one that goes nowhere."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _speak_utf8() -> None:

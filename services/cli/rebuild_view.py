@@ -18,6 +18,8 @@ _SAMPLE = (Column("table"), Column("row", style="dim"), Column("column"), Column
            Column("anew", wide=True))  # fmt: skip
 _PARKED = (Column("projection"), Column("parked stream"), Column("why", wide=True))
 _GENERATIONS = (Column("projection"), Column("generation", number=True), Column(""), Column("built by", wide=True))
+WAITS_AFTER = 10.0
+"""Seconds without a sign of life."""
 _NAMED_BY = ("day", "position", "id", "memory", "list")
 """What tells a person best which row it is."""
 
@@ -67,7 +69,11 @@ def rebuilt(screen: Screen, answer: RebuildAnswer) -> None:
         case "waiting":
             if not screen.can_ask and answer.comparison is not None:
                 comparison(screen, answer.comparison)
-            screen.line(Text("Not switched", "bold yellow"), ": the new rows are not the same as the old ones.")
+            found = answer.comparison
+            why = "the new rows are not the same as the old ones"
+            if found is not None and found.shards_left_out and not any(t.different for t in found.tables):
+                why = "not all rows could be compared"
+            screen.line(Text("Not switched", "bold yellow"), f": {why}.")
             screen.line("`remembrancer rebuild --yes` switches all the same, --cancel gives it up.")
         case "cancelled":
             screen.line(f"The rebuild of {', '.join(answer.projections)} is given up. Nothing else was changed.")
@@ -85,7 +91,8 @@ def status(screen: Screen, found: RebuildStatus) -> None:
         screen.line("No rebuild is under way.")
     else:
         names = ", ".join(found.projections)
-        screen.heading(f"A rebuild of {names} is under way", found.state)
+        waits = found.idle_seconds > WAITS_AFTER
+        screen.heading(f"A rebuild of {names} is under way", "waits: nobody works at it" if waits else found.state)
         screen.line(
             f"{found.events:,} of {found.events_in_all:,} events, {found.shards} of {found.shards_in_all} shards"
         )

@@ -37,7 +37,8 @@ def restore(here: Session, memory: MemoryId, request_id: RequestId = None) -> No
 
     with here.open() as memories:
         answer = memories.restore(full_id(memories, memory), request_id=request_id)
-        here.show(answer, lambda screen: show.changed(screen, "Restored", answer))
+        what = "Restored" if answer.positions else "It was not gone; nothing was changed:"
+        here.show(answer, lambda screen: show.changed(screen, what, answer))
 
 
 def _told(screen: Screen, answer: UndoAnswer) -> None:
@@ -51,8 +52,11 @@ def _told(screen: Screen, answer: UndoAnswer) -> None:
         screen.line(f"stays, since {kept.why}: {kept.text}  {kept.memory}")
         said = True
     if not said:
-        done = ", its matches included" if answer.positions else ""
-        screen.line(f"No memory was changed by {', '.join(answer.turns) or 'any later turn'}{done}.")
+        which = ", ".join(answer.turns) or "later turns"
+        if answer.positions:
+            screen.line(f"No memory came or went with {which}; its matches are taken back.")
+        else:
+            screen.line(f"Nothing of {which} is left to take back.")
 
 
 def register(app: typer.Typer) -> None:

@@ -59,6 +59,11 @@ WHERE b.generation = %(generation)s AND b.state = 'building'
 -- name: alive
 UPDATE remembrancer.rebuild SET changed_at = clock_timestamp() WHERE generation = %(generation)s
 
+-- name: idle
+-- For how many seconds nobody has finished a part of it.
+SELECT extract(epoch FROM clock_timestamp() - b.changed_at)::float8 FROM remembrancer.rebuild b
+WHERE b.generation = %(generation)s
+
 -- name: behind_heads
 -- How many events a generation has yet to project.
 SELECT coalesce(sum(h.position - c.position), 0)::int8

@@ -278,3 +278,12 @@ def test_a_reader_that_has_enough_is_no_error(remembrancer: CommandLine) -> None
         remembrancer("save", "mira", f"fact {n}", *WHERE)
     done = remembrancer.shell("$REMEMBRANCER export | head -c 1; exit ${PIPESTATUS[0]}")
     assert (done.code, done.out, done.err) == (0, "{", "")
+
+
+def test_an_output_that_is_closed_or_full_is_no_mistake_of_ours(remembrancer: CommandLine) -> None:
+    remembrancer("save", "mira", "--server", "guild", "Juno's cat is named Mochi")
+    closed = remembrancer.shell("$REMEMBRANCER list mira >&-")
+    assert (closed.code, closed.err) == (0, "")
+    full = remembrancer.shell("$REMEMBRANCER list mira > /dev/full")
+    assert full.code == 1
+    assert full.err == "error: The output cannot be written: No space left on device.\n"

@@ -305,7 +305,7 @@ def test_u3_a_difference_is_shown_and_waits_for_somebody_to_agree(lived: World):
     different = {t.table: (t.after - t.before, t.different) for t in seen[0].tables}
     assert different == dict.fromkeys(OF, (0, 0)) | {"memory": (0, 1), "history": (1, 1)}
     memory, story = sorted(seen[0].sample, key=lambda one: one.table, reverse=True)
-    assert (memory.before, memory.after) == ({"text": "wrong"}, {"text": "Juno's cat is called Mochi"})
+    assert (memory.before, memory.after) == ({"text": "5 characters"}, {"text": "26 characters"})
     assert story.before is None
     assert "restored it" in str(story.after)
     assert '"wrong"' in str(live_rows(lived.memory)["memory"]), "the live one stands until somebody agrees"
@@ -525,3 +525,29 @@ def test_the_archive_is_searched_by_its_index_after_a_rebuild(lived: World):
         conn.execute("SET enable_seqscan = off")
         indexes = conn.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'archive_2'").fetchall()
     assert sum("hnsw" in row[0] for row in indexes) == 1
+
+
+def test_c23_what_differs_is_shown_without_what_people_have_said(lived: World):
+    damage(lived, "UPDATE remembrancer.memory SET text = 'damaged plan' WHERE text LIKE '%Mochi%'")
+    found = lived.memory.rebuild().comparison
+    assert found is not None
+    assert [(d.before, d.after) for d in found.sample if d.table == "memory"] == [
+        ({"text": "12 characters"}, {"text": "26 characters"})
+    ]
+    lived.memory.rebuild_cancel()
+
+
+def test_a_rebuild_at_which_nobody_works_is_told_by_doctor(lived: World):
+    damage(lived, "UPDATE remembrancer.memory SET text = 'damaged' WHERE text LIKE '%Mochi%'")
+    assert lived.memory.rebuild().status == "waiting"
+    assert read_model(lived.memory)[0]
+    damage(lived, "UPDATE remembrancer.rebuild SET changed_at = changed_at - interval '5 minutes'")
+    ok, detail, hint = read_model(lived.memory)
+    assert not ok
+    assert "waits since 30" in detail
+    assert "--cancel" in hint
+
+
+def test_shards_that_could_not_be_compared_are_not_known_to_be_the_same():
+    assert Comparison(shards=3).differs is False
+    assert Comparison(shards=3, shards_left_out=1).differs is True

@@ -187,3 +187,29 @@ def test_find_names_as_present_the_wording_that_an_undo_brought_back(world: Worl
     assert not any(present().values())
     world.memory.restore(cat)
     assert present() == undone
+
+
+def test_d19_a_request_that_had_nothing_to_take_back_is_answered_alike_when_it_comes_again(world: World):
+    """Whatever has happened meanwhile; and its id is taken."""
+    here = reply(world, "hello", "a")
+    nothing = world.memory.undo_turn("a", request_id="undo")
+    later = world.memory.rewind("a", request_id="rewind")
+    cat = world.save("Juno's cat is named Mochi")
+    there = world.memory.restore(cat, request_id="restore")
+    assert (nothing.removed, later.turns, there.memory.text) == ([], [], "Juno's cat is named Mochi")
+    learn(world, "kai keeps bees", "a")
+    reply(world, "and now?", "b", chat=here.chat)
+    learn(world, "juno sings", "b")
+    world.memory.delete(cat)
+
+    def again() -> None:
+        assert world.memory.undo_turn("a", request_id="undo").removed == []
+        assert world.memory.rewind("a", request_id="rewind").turns == []
+        assert world.memory.restore(cat, request_id="restore").memory.id == cat
+
+    assert world.wrote(again) == []
+    assert {"kai keeps bees", "juno sings"} <= texts(world)
+    assert "Juno's cat is named Mochi" not in texts(world)
+    for taken in ("undo", "rewind", "restore"):
+        with pytest.raises(RequestReused):
+            world.memory.undo_turn("b", request_id=taken)

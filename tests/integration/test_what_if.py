@@ -373,3 +373,15 @@ def test_d24_a_list_that_was_erased_is_said_to_be(world: World):
 def test_what_cannot_be_meant_is_refused(world: World, asked: dict[str, Any]):
     with pytest.raises(InvalidInput):
         world.memory.what_if(**asked)
+
+
+@pytest.mark.parametrize("wrong", [True, "7", [7], {}])
+def test_a_number_is_a_number(world: World, wrong: Any):
+    for name in ("rest_after_days", "match_limit", "match_threshold", "list_capacity", "desk_limit", "pin_capacity"):
+        with pytest.raises(InvalidInput, match=name):
+            world.memory.what_if(**{name: wrong})
+
+
+def test_a_list_needs_its_persona(world: World):
+    with pytest.raises(InvalidInput, match="Whose list"):
+        world.memory.what_if(match_limit=5, scope="server", subject=SERVER)

@@ -568,3 +568,17 @@ def test_u1_history_is_filtered_by_kind_and_time_and_paged_over_persona_list_mem
     assert "MemoryEvicted" in str(unknown.value)
     with pytest.raises(InvalidInput):
         world.memory.history(persona=PERSONA, kinds="MemorySaved")
+
+
+def test_a_memory_of_another_persona_is_not_found_for_this_one(world: World):
+    """D31, C7: also by its id; globals are everybody's."""
+    cat = world.save("Juno's cat is named Mochi")
+    everywhere = world.save("Juno is left-handed", scope="global", actor="person")
+    world.save("Kaito paints", persona="kaito")
+    world.project()
+    assert world.memory.why(cat, persona="mira").memory.id == cat
+    assert world.memory.why(everywhere, persona="kaito").memory.id == everywhere
+    with pytest.raises(NotFound, match="never had"):
+        world.memory.why(cat, persona="kaito")
+    with pytest.raises(NotFound, match="no persona"):
+        world.memory.why(cat, persona="kait")
