@@ -307,7 +307,7 @@ def test_u3_a_difference_is_shown_and_waits_for_somebody_to_agree(lived: World):
     memory, story = sorted(seen[0].sample, key=lambda one: one.table, reverse=True)
     assert (memory.before, memory.after) == ({"text": "5 characters"}, {"text": "26 characters"})
     assert story.before is None
-    assert "restored it" in str(story.after)
+    assert "MemoryRestored" in str(story.after)
     assert '"wrong"' in str(live_rows(lived.memory)["memory"]), "the live one stands until somebody agrees"
     assert lived.memory.rebuild().status == "waiting"
     assert lived.memory.rebuild(yes=True).status == "switched"
