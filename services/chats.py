@@ -228,7 +228,7 @@ class Chats:
         """Go on as another chat. See `Remembrancer.fork`."""
         here, tenant = self.require(chat), self._deps.tenant
         name = check_key("chat", to)
-        stream = stream_of(tenant, name, here.home)
+        stream = chat_stream(tenant, name, here.home)
         request = request_for(
             tenant, stream.bytes[0], "fork", request_id, {"chat": chat, "to": to, "message": message}, (here.home,)
         )
@@ -377,11 +377,6 @@ class Chats:
             )
 
         return store.database.run(work)
-
-
-def stream_of(tenant: str, key: str, home: Subject) -> UUID:
-    """The stream of a chat."""
-    return chat_stream(tenant, key, home)
 
 
 def checked_message(text: object) -> str:
