@@ -222,12 +222,15 @@ def test_a_stopped_database_is_unavailable_and_its_password_is_not_told(nobody_l
 def test_a_database_that_goes_away_in_the_middle_is_unavailable(database_url: str) -> None:
     """The answer to a save is cut off and nobody gets a new one; the same request again gets it (D19)."""
     words = ("save", "mira", "Juno's cat is named Mochi", *WHERE, "--request-id", "r-1")
+    CommandLine(database_url)("save", "mira", "Juno plays the harp", *WHERE)  # the policy is recorded by that
     with CuttingProxy(database_url) as proxy:
         proxy.cuts, proxy.refuses = 1, True
         found = CommandLine(proxy.url).json(*words, code=1)
     assert (found["type"], found["status"]) == ("unavailable", 503)
     assert proxy.cut == 1
-    assert CommandLine(database_url).json(*words)["status"] == "saved"
+    again = CommandLine(database_url)
+    assert again.json(*words)["status"] == "saved"
+    assert len(again.json("history", "mira", "--kind", "MemorySaved")["entries"]) == 2
 
 
 def test_a_data_directory_that_is_none_is_unavailable(tmp_path: Path) -> None:
