@@ -56,6 +56,11 @@ class Chat:
     started: bool = False
     personas: tuple[str, ...] = ()
 
+    @property
+    def is_group(self) -> bool:
+        """Was it opened with several personas (D26)?"""
+        return len(self.personas) > 1
+
 
 def evolve_chat(s: Chat, recorded: e.Recorded) -> Chat:
     """The chat after one more event."""

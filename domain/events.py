@@ -344,7 +344,7 @@ class PolicyChanged(Event):
 
 
 class ChatStarted(Event):
-    """A chat came into being with its first reply (D31)."""
+    """A chat came into being: with its first reply (D31), or opened, with several personas as a group (D26)."""
 
     chat: str
     personas: tuple[str, ...]

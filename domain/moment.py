@@ -20,7 +20,7 @@ from remembrancer.domain.identity import ListKey
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.prompt import Line, Renderer
+from remembrancer.domain.prompt import Line, Renderer, whose
 from remembrancer.domain.visibility import Place, is_visible
 
 
@@ -48,6 +48,8 @@ class Moment:
     policy: Policy
     instructions: str
     lists: Sequence[ListThen]
+    persona: str = ""
+    """Who speaks: of the other personas of a group it is printed that the memories are theirs (R11)."""
 
     @property
     def today(self) -> date:
@@ -78,20 +80,21 @@ class Moment:
         """A recorded desk, list by list; what is in none of the lists is left out."""
         return [[i for i in ids if i in x.state.memories] for x in self.lists]
 
-    def blocks(self, desk: Sequence[Sequence[UUID]], recalled: Sequence[Memory], renderer: Renderer) -> Blocks:
+    def blocks(
+        self, desk: Sequence[Sequence[UUID]], recalled: Sequence[tuple[ListThen, Memory]], renderer: Renderer
+    ) -> Blocks:
         """Both blocks of the prompt with this desk and what was recalled, as that version of the layout prints them."""
         held = {m.id: m for x in self.lists for m in x.state.memories.values()}
-        lines = {i: _line(held[i]) for ids in desk for i in ids}
+        lines = {i: self._line(x, held[i]) for x, ids in zip(self.lists, desk, strict=True) for i in ids}
         order = renderer.order(desk, lines)
         days = self.policy.recent_days
         recent = [n for n, i in enumerate(order, start=1) if is_recent(held[i].updated_at, self.at, days)]
         listed = [(x.key, ids) for x, ids in zip(self.lists, desk, strict=True)]
         prefix = renderer.prefix(self.instructions, listed, lines)
-        return Blocks(prefix, renderer.late([_line(m) for m in recalled], recent, days), order)
+        return Blocks(prefix, renderer.late([self._line(x, m) for x, m in recalled], recent, days), order)
 
-
-def _line(m: Memory) -> Line:
-    return Line(m.text, m.until, m.pinned)
+    def _line(self, x: ListThen, m: Memory) -> Line:
+        return Line(m.text, m.until, m.pinned, whose(x.key.persona, self.persona))
 
 
 # -- what a reply recorded -----------------------------------------------------------------------------------------

@@ -14,36 +14,48 @@ from typing import NamedTuple
 from uuid import UUID
 
 from remembrancer.domain.errors import Unavailable
-from remembrancer.domain.identity import ListKey
+from remembrancer.domain.identity import EVERY_PERSONA, ListKey
 
-RENDERER = 1
+RENDERER = 2
 """Version of the present layout, recorded with every reply: `at` prints the bytes of its day (see `RENDERERS`)."""
 
 
 class Line(NamedTuple):
-    """What is printed of a memory."""
+    """What is printed of a memory. `of`: the persona that knows it, where that is another one than the one that speaks
+    (R11): what it says is not to be taken for the speaker's own."""
 
     text: str
     until: date | None
     pinned: bool
+    of: str | None = None
 
 
-def _item(line: Line, mark: str = "-") -> str:
+def whose(persona: str, speaker: str) -> str | None:
+    """`Line.of` of a memory of this persona's, or of everyone's."""
+    return None if persona in (speaker, EVERY_PERSONA) else persona
+
+
+def _item(line: Line, mark: str = "-", *, named: bool = False) -> str:
     until = "" if line.until is None else f" (until {line.until.day} {_MONTHS[line.until.month - 1]} {line.until.year})"
-    return f"{mark} " + "\n  ".join(line.text.splitlines()) + until
+    of = f" ({_one_line(line.of)} knows it)" if named and line.of is not None else ""
+    return f"{mark} " + "\n  ".join(line.text.splitlines()) + until + of
 
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip
 
 
-def _heading(key: ListKey) -> str:
-    name = " ".join(key.subject.splitlines())
+def _one_line(name: str) -> str:
+    return " ".join(name.splitlines())
+
+
+def _heading(key: ListKey, of: str | None) -> str:
+    name = _one_line(key.subject)
     match key.scope:
         case "server":
-            return "## This server"
+            return "## This server" if of is None else f"## This server, as {_one_line(of)} knows it"
         case "personal":
-            return f"## {name}, with you"
+            return f"## {name}, with {'you' if of is None else _one_line(of)}"
         case _:
             return f"## {name}"
 
@@ -62,7 +74,7 @@ def render_prefix(instructions: str, desk: Sequence[tuple[ListKey, Sequence[UUID
         for key, ids in desk:
             items = [_item(lines[i], f"{number[i]}.") for i in ids if lines[i].pinned is pinned]
             if items:
-                heading = _heading(key) + (", to be kept in mind always" if pinned else "")
+                heading = _heading(key, lines[ids[0]].of) + (", to be kept in mind always" if pinned else "")
                 memories.append("\n".join([heading, *items]))
     if memories:
         blocks.append("\n\n".join(["# What you remember", *memories]))
@@ -74,7 +86,9 @@ def render_late(recalled: Sequence[Line], recent: Sequence[int], recent_days: in
     (R12). No text of the desk stands here again (C11)."""
     blocks = []
     if recalled:
-        blocks.append("\n".join(["# What this message brings to mind", *map(_item, recalled)]))
+        blocks.append(
+            "\n".join(["# What this message brings to mind", *(_item(line, named=True) for line in recalled)])
+        )
     if recent:
         numbers = ", ".join(map(str, recent))
         blocks.append(f"# Recent\nNew or changed in the last {recent_days} days: {numbers}")
@@ -94,8 +108,12 @@ class Renderer(NamedTuple):
     late: Callable[[Sequence[Line], Sequence[int], int], str]
 
 
-RENDERERS: Mapping[int, Renderer] = {1: Renderer(in_print_order, render_prefix, render_late)}
-"""Every layout that ever was. A new one is added under the next number; an old one stays as it is, byte for byte."""
+_PRESENT = Renderer(in_print_order, render_prefix, render_late)
+RENDERERS: Mapping[int, Renderer] = {1: _PRESENT, 2: _PRESENT}
+"""Every layout that ever was. A new one is added under the next number; an old one stays as it is, byte for byte.
+
+1 knew no group: what 2 adds stands only where another persona's memories are read, so both print by the same code.
+"""
 
 
 def renderer(version: int) -> Renderer:

@@ -15,7 +15,7 @@ from remembrancer.domain.identity import ListKey
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.prompt import Line, render_late, render_prefix
+from remembrancer.domain.prompt import Line, render_late, render_prefix, whose
 from remembrancer.domain.visibility import Place, is_visible
 
 Lists = Sequence[tuple[ListKey, MemoryList]]
@@ -31,6 +31,7 @@ class SentDesk:
 
     lists: Lists
     order: Sequence[Sequence[UUID]]
+    speaker: str = ""
     _other: SentDesk | None = None
     prefix_tokens: int | None = None
     """Counted once, where both courses have this desk."""
@@ -48,7 +49,7 @@ class SentDesk:
 
     def beside(self, other: SentDesk) -> SentDesk:
         """The same desk with its other."""
-        return SentDesk(self.lists, self.order, other)
+        return SentDesk(self.lists, self.order, self.speaker, other)
 
 
 class _MayBe(NamedTuple):
@@ -87,7 +88,7 @@ class Sent:
     @staticmethod
     def recorded(ev: e.ReplySearched, lists: Lists) -> SentDesk:
         """The desk that a reply recorded."""
-        return SentDesk(lists, [[i for i in ev.prefix if i in s.memories] for _, s in lists])
+        return SentDesk(lists, [[i for i in ev.prefix if i in s.memories] for _, s in lists], ev.persona)
 
     def chosen(self, ev: e.ReplySearched, lists: Lists, policy: Policy) -> SentDesk:
         """The desk that this policy chooses for a reply."""
@@ -98,7 +99,7 @@ class Sent:
         if known is None or known.desk_limit != policy.desk_limit or known.may_be != may_be:
             order = choose_desk(may_be, policy.desk_limit)
             known = self._choices[keys] = _Choice(may_be, policy.desk_limit, order)
-        return SentDesk(lists, known.order)
+        return SentDesk(lists, known.order, ev.persona)
 
     def _of_list(self, key: ListKey, s: MemoryList, place: Place, today: date, policy: Policy) -> list[OnDesk]:
         """What of a list may be on the desk: the very list of before, where that is the same."""
@@ -120,13 +121,17 @@ class Sent:
         """Tokens of the memories in both blocks: without standing instructions and the note on what is recent."""
         if desk.prefix_tokens is None:
             desk.prefix_tokens = self._of_prefix(desk)
-        found = (next((s.memories[i] for _, s in desk.lists if i in s.memories), None) for i in recalled)
-        late = render_late([_line(m) for m in found if m is not None], (), 0)
+        held = {i: (s.memories[i], key) for key, s in desk.lists for i in recalled if i in s.memories}
+        late = render_late([_line(*held[i], desk.speaker) for i in recalled if i in held], (), 0)
         return desk.prefix_tokens + (self._count(late) if late else 0)
 
     def _of_prefix(self, desk: SentDesk) -> int:
         blocks = [(key, ids) for (key, _), ids in zip(desk.lists, desk.order, strict=True)]
-        lines = {i: _line(s.memories[i]) for (_, s), ids in zip(desk.lists, desk.order, strict=True) for i in ids}
+        lines = {
+            i: _line(s.memories[i], key, desk.speaker)
+            for (key, s), ids in zip(desk.lists, desk.order, strict=True)
+            for i in ids
+        }
         printed = (*((key, len(ids)) for key, ids in blocks), *lines.values())
         if (tokens := self._prefixes.pop(printed, None)) is None:
             tokens = self._count(render_prefix("", blocks, lines))
@@ -141,5 +146,5 @@ def _on_desk(m: Memory, s: MemoryList, place: Place, today: date, policy: Policy
     return OnDesk(m.id, m.updated_at, m.pinned) if seen and m.state(s.days, policy, today) == "active" else None
 
 
-def _line(m: Memory) -> Line:
-    return Line(m.text, m.until, m.pinned)
+def _line(m: Memory, key: ListKey, speaker: str) -> Line:
+    return Line(m.text, m.until, m.pinned, whose(key.persona, speaker))

@@ -147,7 +147,7 @@ def played(ev: e.ReplySearched) -> dict[str, Any]:
     """What a later command of the same turn asks for: who took part, where, and how the search went."""
     return {
         "search": ev.search, "attempt": ev.attempt, "chat": ev.chat, "users": list(ev.users), "server": ev.server,
-        "channel": ev.channel, "memory": ev.memory,
+        "channel": ev.channel, "memory": ev.memory, "persona": ev.persona,
     }  # fmt: skip
 
 

@@ -132,6 +132,7 @@ class At:
             settings.policy,
             settings.persona.instructions,
             [ListThen(key, folded(seen[stream].events)) for stream, key in keys.items()],
+            ev.persona,
         )
         # what is not on the desk was read by the search, for which a list may have moved on meanwhile
         moved = {x.stream for x in ev.lists if x.found_at is not None}
@@ -140,7 +141,7 @@ class At:
             for (stream, key), x in zip(keys.items(), moment.lists, strict=True)
         ])  # fmt: skip
         sent, late = moment.by_list(ev.prefix), [one for i in ev.late if (one := found.find(i)) is not None]
-        blocks = moment.blocks(sent, [m for _, m in late], renderer(ev.renderer))
+        blocks = moment.blocks(sent, late, renderer(ev.renderer))
         lists = {key: seen[stream] for stream, key in keys.items()}
         notes = erased_notes(lists)
         if len(blocks.order) < len(ev.prefix) or len(late) < len(ev.late):
@@ -221,7 +222,7 @@ class At:
             then = {key: one for key, one in then.items() if one.events}
         moment = Moment(
             moment_at, place, settings.policy, settings.persona.instructions,
-            [ListThen(key, folded(one.events)) for key, one in then.items()],
+            [ListThen(key, folded(one.events)) for key, one in then.items()], persona,
         )  # fmt: skip
         blocks = moment.blocks(moment.desk(), (), renderer(RENDERER)) if when.placed else None
         before, after = self._past.nearest(persona, moment_at, when.server, anywhere=not when.placed)

@@ -12,10 +12,11 @@ from uuid import UUID
 
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import chat_home
-from remembrancer.domain.errors import InvalidInput, NotAllowed
+from remembrancer.domain.errors import NotAllowed
 from remembrancer.domain.identity import Subject, chat_stream, check_key
 from remembrancer.services.answers_chat import ChatImportAnswer
 from remembrancer.services.chats import Chats, checked_message, owners_of
+from remembrancer.services.checks import checked_platform
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import Deps
 from remembrancer.services.formats.chats import ChatFile, Heard, read_chat
@@ -51,8 +52,7 @@ class ChatImport:
         who = _Who(check_key("persona", persona), check_key("user", user))
         if server is not None:
             check_key("server", server)
-        if platform not in ("web", "discord", "telegram", "api"):
-            raise InvalidInput(f"{platform!r} is not a platform.", hint="Use web, discord, telegram or api.")
+        checked_platform(platform)
         file = read_chat(text)
         for m in file.messages:
             checked_message(m.text)

@@ -233,7 +233,7 @@ class Chats:
             tenant, stream.bytes[0], "fork", request_id, {"chat": chat, "to": to, "message": message}, (here.home,)
         )
         if request_id is not None and (before := self._deps.store.find(request)) is not None:
-            return _view_of_answer(before)
+            return answered_view(before)
         if self.find(name) is not None:
             raise NotAllowed(f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork.")
         whole, summaries, version = self.conversation(here.stream)
@@ -264,7 +264,7 @@ class Chats:
             raise NotAllowed(
                 f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork."
             ) from None
-        return _view_of_answer(done)
+        return answered_view(done)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -429,7 +429,12 @@ def _of_event(r: e.Recorded) -> ChatHome:
     )  # fmt: skip
 
 
-def _view_of_answer(done: Appended) -> ChatView:
+def answered_view(done: Appended) -> ChatView:
+    """The chat that a request came to.
+
+    Raises:
+        NotAllowed: whom it was about has been erased since (D24).
+    """
     if done.answer is None:
         raise answer_erased()
     return ChatView.model_validate_json(done.answer).model_copy(update={"positions": positions(done)})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 from remembrancer.domain.errors import InvalidInput
 from remembrancer.domain.events import Actor
 from remembrancer.domain.identity import check_key
 
+Platform = Literal["web", "discord", "telegram", "api"]
 SHOWN = 80
 LONGEST_WAIT = 86_400
 
@@ -22,6 +23,17 @@ def checked_actor(actor: object) -> Actor:
     if actor not in get_args(Actor):
         raise InvalidInput(f"{shown(actor)} is not an actor.", hint=f"Use {', '.join(get_args(Actor))}.")
     return cast("Actor", actor)
+
+
+def checked_platform(platform: object) -> Platform:
+    """Where a chat takes place (SPEC 1).
+
+    Raises:
+        InvalidInput: nowhere.
+    """
+    if platform not in get_args(Platform):
+        raise InvalidInput(f"{shown(platform)} is not a platform.", hint="Use web, discord, telegram or api.")
+    return cast("Platform", platform)
 
 
 def checked_turn(turn: object) -> str | None:

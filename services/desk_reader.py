@@ -23,7 +23,7 @@ from remembrancer.domain.identity import ListKey
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import MemoryList, evolve
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.prompt import Line
+from remembrancer.domain.prompt import Line, whose
 from remembrancer.domain.visibility import Place, is_visible
 from remembrancer.projections.memory import ANEW, memories_of
 from remembrancer.projections.memory_rows import memory_from_row
@@ -45,6 +45,8 @@ class Scene(NamedTuple):
     policy: Policy
     tenant: str
     model: str | None
+    persona: str = ""
+    """Who speaks."""
 
     @property
     def today(self) -> date:
@@ -101,6 +103,7 @@ class Desk:
     """The desk of D2 and what the search needs to know."""
 
     lists: list[ListNow]
+    speaker: str = ""
     order: list[list[UUID]] = field(default_factory=list)
     views: dict[UUID, MemoryView] = field(default_factory=dict)
 
@@ -112,7 +115,7 @@ class Desk:
     @property
     def lines(self) -> dict[UUID, Line]:
         """What is printed of each memory on the desk."""
-        return {i: Line(v.text, v.until, v.pinned) for i, v in self.views.items()}
+        return {i: line_of(v, self.speaker) for i, v in self.views.items()}
 
     @property
     def skip(self) -> list[UUID]:
@@ -148,7 +151,7 @@ def _lists(conn: Connection[Any], store: EventStore, scene: Scene) -> Desk:
             x.out_today = LeftOut(frozenset(ids), all_but)
         if days is not None:
             behind.append((x, folded, days))
-    desk = Desk(lists)
+    desk = Desk(lists, scene.persona)
     if behind:
         _fold_ahead(conn, store, behind, scene.today)
     return desk
@@ -270,6 +273,11 @@ def _days_ahead(desk: Desk) -> dict[str, Any]:
 def _array(values: Iterable[object]) -> str:
     """An array of dates or ids as PostgreSQL writes it: arrays of arrays have no other way in."""
     return "{" + ",".join(map(str, values)) + "}"
+
+
+def line_of(v: MemoryView, speaker: str) -> Line:
+    """What is printed of a memory."""
+    return Line(v.text, v.until, v.pinned, whose(v.persona, speaker))
 
 
 def visible(m: Memory, scene: Scene) -> bool:

@@ -37,6 +37,7 @@ from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
 from remembrancer.services.finder import Finder
 from remembrancer.services.models import Models
+from remembrancer.services.opening import Opening
 from remembrancer.services.reading import Reading
 from remembrancer.services.recall import Recall
 from remembrancer.services.remember import Remember
@@ -122,6 +123,7 @@ class Engine:
         self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
         self.undo = Undo(self.deps, self.finder)
         self.chats = Chats(self.deps, self.turns, self.waiting)
+        self.opening = Opening(self.deps, self.chats)
         self.recall = Recall(self.deps, self.turns, self.undo, self.chats)
         self.reading = Reading(self.deps, self.finder, self.waiting)
         self.configure = Configure(self.deps)

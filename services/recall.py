@@ -35,10 +35,10 @@ from remembrancer.domain.identity import (
 )
 from remembrancer.domain.matching import Scored, choose_matches, rank
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.prompt import RENDERER, Line, fingerprint, in_print_order, render_late, render_prefix
+from remembrancer.domain.prompt import RENDERER, fingerprint, in_print_order, render_late, render_prefix
 from remembrancer.domain.settings import Person, Persona, Server
 from remembrancer.domain.transcript import Message
-from remembrancer.domain.visibility import Place, lists_in_play
+from remembrancer.domain.visibility import NOBODY_ELSE, Place, ages, lists_in_play
 from remembrancer.domain.window import LEVELS, Detail, level_for
 from remembrancer.services import candidates
 from remembrancer.services.answers import (
@@ -52,10 +52,10 @@ from remembrancer.services.answers import (
     WindowView,
 )
 from remembrancer.services.chats import Chats, owners_of, view_of
-from remembrancer.services.checks import checked_number, checked_text
+from remembrancer.services.checks import checked_number, checked_platform, checked_text
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import CHAT, PERSON, PERSONA, SERVER, TENANT, Deps
-from remembrancer.services.desk_reader import Desk, Scene, read_desk
+from remembrancer.services.desk_reader import Desk, Scene, line_of, read_desk
 from remembrancer.services.embedders import Embedder, EmbedderFailed, Vector
 from remembrancer.services.live_reader import LiveMessages, Said, read_live
 from remembrancer.services.remember import names
@@ -98,6 +98,8 @@ class _Play:
     policy_version: int
     settings: dict[UUID, int]
     documents: list[Document]
+    members: Mapping[str, Persona]
+    """The other personas of a group."""
 
     @property
     def detail(self) -> Detail:
@@ -186,12 +188,13 @@ class Recall:
         play = self._settings(persona, asked, home_chat, home, platform)
         why_not = self._why_no_search(play, message, memory)
         keys = [] if memory == "off" else lists_in_play(
-            persona, play.place, play.users, persona=play.persona, server=play.server, people=play.people
+            persona, play.place, play.users, persona=play.persona, server=play.server, people=play.people,
+            members=play.members,
         )  # fmt: skip
         embedder = self._deps.embedder  # the one that serves as far as we know: the search notices if another does
         model = embedder.model if embedder else None
         streams = [list_stream(self._deps.tenant, key) for key in keys]
-        scene = Scene(keys, streams, play.place, now, play.policy, self._deps.tenant, model)
+        scene = Scene(keys, streams, play.place, now, play.policy, self._deps.tenant, model, persona)
 
         # 2. the desk, and the embedding of the message, side by side
         searched = why_not is None and bool(keys)
@@ -257,8 +260,25 @@ class Recall:
             documents = []
         return _Play(
             persona, asked.users, asked.place, chat, home, platform, loaded[1].state, server, people, loaded[2].state,
-            policy, version, versions, documents,
+            policy, version, versions, documents, self._members(loaded[2].state, persona, chat),
         )  # fmt: skip
+
+    def _members(self, chat: Chat, persona: str, name: str) -> Mapping[str, Persona]:
+        """The other personas of a group (R11); a chat that came into being with a reply is none (D26).
+
+        Raises:
+            NotAllowed: the persona is no member.
+        """
+        if not chat.is_group:
+            return NOBODY_ELSE
+        if persona not in chat.personas:
+            raise NotAllowed(
+                f"{persona} is not a member of the chat {name!r}.", rule="D26",
+                hint=f"Its members are {', '.join(chat.personas)}.",
+            )  # fmt: skip
+        others = [key for key in chat.personas if key != persona]
+        loaded = self._deps.store.load_many([(persona_stream(self._deps.tenant, key), PERSONA) for key in others])
+        return {key: one.state for key, one in zip(others, loaded, strict=True)}
 
     def _why_no_search(self, play: _Play, message: str, memory: str) -> str | None:
         """Why this reply has no search at all: then nothing ticks either (T11, D30, R17). None if it has one."""
@@ -459,7 +479,7 @@ class Recall:
         for no, x in enumerate(desk.lists, start=1):
             whose = {"persona": x.key.persona, "scope": x.key.scope, "subject": x.key.subject, "day": scene.today}
             facts: list[e.Event] = []
-            if x.members and x.ticks(scene.today):
+            if x.members and ages(x.key, play.persona_key) and x.ticks(scene.today):
                 facts.append(e.ListSearched(**stamp(x.stream.bytes[0]), **whose, hidden=x.hidden, seen=x.seen))
             here = tuple(e.Match(**c.model_dump(exclude={"matched"})) for c in matched if found.list_no[c.memory] == no)
             if here:
@@ -477,7 +497,7 @@ class Recall:
         on_desk = [desk.views[i] for i in in_print_order(desk.order, desk.lines)]
         late_views = [found.views[i] for i in recalled]
         recent = [n for n, v in enumerate(on_desk, start=1) if v.recent]
-        late_text = render_late([Line(v.text, v.until, v.pinned) for v in late_views], recent, scene.policy.recent_days)
+        late_text = render_late([line_of(v, play.persona_key) for v in late_views], recent, scene.policy.recent_days)
         shown = [MatchView(**c.model_dump(), text=found.views[c.memory].text) for c in found.candidates]
         return ReplyAnswer(
             turn=turn,
@@ -575,8 +595,7 @@ def _checked(
 ) -> _Asked:
     check_key("persona", persona)
     checked_text("message", message)
-    if platform not in ("web", "discord", "telegram", "api"):
-        raise InvalidInput(f"{platform!r} is not a platform.", hint="Use web, discord, telegram or api.")
+    checked_platform(platform)
     if memory not in ("on", "off"):
         raise InvalidInput(f"memory is on or off, not {memory!r}.", rule="R17")
     for what, name in (("server", server), ("channel", channel), ("chat", chat), ("turn", turn)):

@@ -370,6 +370,13 @@ class Remember:
         played = self._turns.find(ctx.turn) if ctx.turn is not None else None
         if played is not None and not played.remembers:
             raise NotAllowed("This chat has no memory.", rule="R17", hint="A person can save it.")
+        if played is not None and not played.users:
+            raise NotAllowed("Nobody is known to take part in this turn.", rule="R17", hint="Name users in the reply.")
+        if played is not None and key.scope != "global" and played.persona not in (None, key.persona):
+            raise NotAllowed(
+                f"{played.persona} speaks in this turn, and this is what {key.persona} remembers.", rule="R15",
+                hint="A persona writes into its own lists alone; a person can change any.",
+            )  # fmt: skip
         if not isinstance(at.owner, Person):
             return
         users: Sequence[str] = [key.subject] if played is None else played.users

@@ -417,6 +417,34 @@ class Remembrancer:
         """
         return self._engine.chats.delete(as_uuid(message), chat=chat, request_id=request_id)
 
+    def open_chat(
+        self,
+        chat: str,
+        *,
+        personas: Sequence[str],
+        users: Sequence[str] = (),
+        server: str | None = None,
+        channel: str | None = None,
+        platform: Literal["web", "discord", "telegram", "api"] = "web",
+        request_id: str | None = None,
+    ) -> ChatView:
+        """Open a chat before anybody speaks. With several personas it is a group: whichever of them speaks reads what
+        all of them remember of those who take part (R11), and only its own lists age (D4).
+
+        A chat of one persona needs no opening: it comes into being with its first reply (D31).
+
+        Args:
+            personas: who talks in it, at most 20; users: who is expected: each reply says who takes part (D27).
+
+        Raises:
+            NotAllowed: there is a chat of that name (D26).
+            InvalidInput: no persona, too many, or a name that is none.
+        """
+        return self._engine.opening.open(
+            chat, personas=personas, users=users, server=server, channel=channel, platform=platform,
+            request_id=request_id,
+        )  # fmt: skip
+
     def fork(self, chat: str, to: str, *, message: UUID | str | None = None, request_id: str | None = None) -> ChatView:
         """Go on from a message as another chat: it inherits what was said so far, and shares the memories (D18, R10).
 

@@ -98,6 +98,9 @@ class Summariser:
         at = {"shard": here.stream.bytes[0], "chat": here.stream}
         row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["last_speaker"], at).fetchone())
         persona = here.personas[0] if here.personas else ""
+        if len(here.personas) > 1:  # the level is that of whoever spoke last (D4)
+            spoke = self._deps.store.database.run(lambda conn: conn.execute(_SQL["last_persona"], at).fetchone())
+            persona = spoke[0] if spoke is not None else persona
         user = row[0] if row is not None and row[0] else next(iter(here.users), "")
         settings, who, person = self._deps.store.load_many(
             [(self._deps.tenant_stream, TENANT), (persona_stream(tenant, persona), PERSONA),

@@ -20,6 +20,8 @@ class Played:
     searched: bool
     remembers: bool
     attempt: int
+    persona: str | None
+    """Who spoke; None where history noted it before it kept that."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Played:
@@ -31,6 +33,7 @@ class Played:
             data["search"] == "ok",
             data["memory"],
             data["attempt"],
+            data.get("persona"),
         )
 
 

@@ -1,4 +1,4 @@
-"""The group `chat`: what was said in a chat, said there, worded anew, taken out, and going on as another chat."""
+"""The group `chat`: opening one, what was said, said there, worded anew, taken out, and going on as another chat."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ def chat_show(
             here.write_json({"chat": view.model_dump(mode="json"), **page.model_dump(mode="json", exclude={"chat"})})
         else:
             _draw(here.screen, view, page)
+
+
+def chat_open(
+    here: Session,
+    chat: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new chat.")],
+    persona: Annotated[list[str], option("--persona", metavar="KEY", help="Who talks in it; several are a group.")],
+    user: Annotated[list[str] | None, option("--user", metavar="KEY", help="Who is expected; may come again.")] = None,
+    server: Annotated[str | None, option("--server", metavar="KEY", help="Where, if not in private.")] = None,
+    channel: Annotated[str | None, option("--channel", metavar="KEY", help="A room of the server.")] = None,
+    platform: Annotated[str, option(metavar="web|discord|telegram|api", help="Left out, web.")] = "web",
+    request_id: RequestId = None,
+) -> None:
+    """Open a chat of several personas: a group, in which each reads what all of them remember."""
+    with here.open() as memory:
+        answer = memory.open_chat(
+            chat, personas=persona, users=user or (), server=server, channel=channel, platform=cast("Any", platform),
+            request_id=request_id,
+        )  # fmt: skip
+        here.show(answer, lambda screen: screen.line(f"{shown(answer.chat)} is open: {_who(answer)}."))
 
 
 def chat_post(
@@ -163,11 +182,16 @@ def _message(memory: Remembrancer, chat: str, given: str) -> UUID:
 
 def _draw(screen: Screen, view: ChatView, page: MessagesAnswer) -> None:
     left = f", {view.unsummarised} in no summary" if view.unsummarised else ""
-    screen.heading(f"Chat {view.chat}", f"{view.messages} messages{left}")
+    screen.heading(f"Chat {view.chat}", f"{_who(view)}; {view.messages} messages{left}")
     for m in page.messages:
         screen.line(*_line(m))
     if page.before is not None:
         screen.line(Text(f"more: --before {page.before}", "dim"))
+
+
+def _who(view: ChatView) -> str:
+    group = "a group of " if len(view.personas) > 1 else ""
+    return shown(group + ", ".join(view.personas))
 
 
 def _line(m: MessageView) -> tuple[Text, ...]:
@@ -191,6 +215,7 @@ def register(app: typer.Typer) -> None:
     group(verbs)
     for name, work in (
         ("show", chat_show),
+        ("open", chat_open),
         ("post", chat_post),
         ("edit", chat_edit),
         ("delete", chat_delete),

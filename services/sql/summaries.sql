@@ -75,6 +75,13 @@ WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.role = 'user'
 ORDER BY m.n DESC LIMIT 1
 
+-- name: last_persona
+-- Which of the personas spoke last.
+SELECT m.author FROM remembrancer.message m
+WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.role = 'persona'
+ORDER BY m.n DESC LIMIT 1
+
 -- name: claim
 -- The next chat to look at, for a while; by the database's clock. Nobody else takes it meanwhile.
 UPDATE remembrancer.summary_work w

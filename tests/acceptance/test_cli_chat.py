@@ -25,7 +25,7 @@ def test_a_chat_is_held_shown_mended_and_forked(remembrancer: CommandLine) -> No
     assert f"Edited {first}" in remembrancer("chat", "edit", "tea", first, "Hi, Juno!").out
     remembrancer("chat", "post", "tea", "-", "--author", "kai", typed="what a day\n")
     out = remembrancer("chat", "show", "tea").out
-    assert out.splitlines()[0] == "Chat tea  3 messages, 3 in no summary"
+    assert out.splitlines()[0] == "Chat tea  mira; 3 messages, 3 in no summary"
     assert [line.split("Z  ")[1] for line in out.splitlines()[1:]] == [
         "juno: hello there", "mira: Hi, Juno! (edited)", "kai: what a day",
     ]  # fmt: skip

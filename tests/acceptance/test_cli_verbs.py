@@ -239,7 +239,7 @@ def test_a_chat_without_memory_says_why_nothing_was_searched(searching: CommandL
 def test_history_has_time_with_zone_actor_turn_and_the_text_before_and_after(searching: CommandLine) -> None:
     """C30, U1"""
     memory = save(searching, MOCHI)
-    searching("reply", "mira", "how is the cat named Mochi", *WHERE, "--turn", "turn-7")
+    searching("reply", "mira", "how is the cat named Mochi", *WHERE, "--user", "juno", "--turn", "turn-7")
     searching("edit", memory["id"], "Juno's cat is named Miso", "--actor", "persona", "--turn", "turn-7")
     rows = searching("history", "mira", *WHERE).out.splitlines()[1:]
     assert all(" UTC  " in row for row in rows)

@@ -35,7 +35,7 @@ def recorded(*events: e.Event) -> list[e.Recorded]:
 
 def moment(*events: e.Event, at: datetime = NOON + timedelta(hours=1), place: Place | None = None, **policy) -> Moment:
     there = place or Place("tea house", None, ())
-    return Moment(at, there, Policy(**policy), "You are Mira.", [ListThen(KEY, folded(recorded(*events)))])
+    return Moment(at, there, Policy(**policy), "You are Mira.", [ListThen(KEY, folded(recorded(*events)))], KEY.persona)
 
 
 def reply(attempt: int = 1, asked: datetime | None = NOON, **more) -> e.ReplySearched:
@@ -59,7 +59,7 @@ def test_t10_what_was_hidden_there_is_not_on_the_desk():
 
 def test_t17_both_blocks_are_printed_from_recorded_ids_whatever_the_rules_would_choose_now():
     seen = moment(saved(1, "a"), saved(2, "b"), desk_limit=0)
-    b = seen.lists[0].state.memories[UUID(int=2)]
+    b = (seen.lists[0], seen.lists[0].state.memories[UUID(int=2)])
     blocks = seen.blocks(seen.by_list([UUID(int=1), UUID(int=99)]), [b], renderer(1))
     assert blocks.prefix == "You are Mira.\n\n# What you remember\n\n## This server\n1. a"
     assert blocks.late == (

@@ -1,4 +1,4 @@
-"""What may be used in a reply (T9, T10, T17, R10, R17, D25, D27, D28), by example and rule by rule."""
+"""What may be used in a reply (T9, T10, T17, R10, R11, R17, D4, D25, D27, D28), by example and rule by rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from remembrancer.domain.identity import ListKey
 from remembrancer.domain.settings import Person, Persona, Server
-from remembrancer.domain.visibility import Place, is_private, is_visible, lists_in_play
+from remembrancer.domain.visibility import Place, ages, is_private, is_visible, lists_in_play
 from tests.domain.support import DAY, days_after
 from tests.oracle.plain_visibility import Reply, World, lists, visible
 
@@ -52,6 +52,18 @@ def test_lists_do_not_depend_on_the_channel_the_tags_or_the_chat():  # R10
     other = SERVER._replace(channel="kitchen", tags=("x",))
     assert in_play(other) == in_play(SERVER)
     assert "chat" not in ListKey._fields
+
+
+def test_in_a_group_the_lists_of_all_members_are_read_and_globals_once():  # R11
+    members = {"otto": Persona(), "mira": Persona()}
+    keys = lists_in_play(
+        "mira", SERVER, ["juno"], persona=Persona(), server=Server(), people={}, members=members
+    )  # fmt: skip
+    assert keys == [
+        ListKey("mira", "server", "tea house"), ListKey("otto", "server", "tea house"),
+        ListKey("mira", "personal", "juno"), ListKey("otto", "personal", "juno"), ListKey("*", "global", "juno"),
+    ]  # fmt: skip
+    assert [key.persona for key in keys if ages(key, "mira")] == ["mira", "mira", "*"], "D4"
 
 
 def test_the_order_in_which_users_are_named_changes_nothing():  # T17
@@ -176,7 +188,7 @@ def test_a_memory_with_a_date_is_visible_on_that_day_and_not_from_the_next(today
 # -- against the rules, one by one
 
 NAMES = st.sampled_from(["juno", "kai", "ana"])
-PERSONAS = st.sampled_from(["mira", "otto"])
+PERSONAS = st.sampled_from(["mira", "otto", "lou"])
 PRIVACY = st.sampled_from(["everywhere", "private_chats_only", "nowhere"])
 SOME = st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True).map(tuple)
 
@@ -199,11 +211,13 @@ WORLDS = st.builds(
     persona_deleted=st.sampled_from([False, False, False, True]),
     server_not_learning=st.frozensets(PERSONAS),
     user_not_learning=st.dictionaries(NAMES, st.frozensets(PERSONAS)),
+    members=st.frozensets(PERSONAS),
+    members_off=st.frozensets(PERSONAS, max_size=1),
 )
 
 
 @for_all(REPLIES, WORLDS)
-def test_the_lists_in_play_are_those_that_no_rule_hides(reply: Reply, world: World):  # T10, R17, D25, D27
+def test_the_lists_in_play_are_those_that_no_rule_hides(reply: Reply, world: World):  # T10, R11, R17, D4, D25, D27
     found = lists_in_play(
         reply.persona,
         Place(reply.server, reply.channel, reply.tags),
@@ -219,8 +233,12 @@ def test_the_lists_in_play_are_those_that_no_rule_hides(reply: Reply, world: Wor
             user: Person(world.privacy.get(user, "everywhere"), tuple(world.user_not_learning.get(user, ())))
             for user in ("juno", "kai", "ana")
         },
+        members={
+            one: Persona(learns=one not in world.members_off or one > "n", deleted=one in world.members_off)
+            for one in world.members
+        },
     )
-    assert {(key.scope, key.subject) for key in found} == lists(reply, world)
+    assert set(found) == lists(reply, world)
     assert len(found) == len(set(found))
 
 

@@ -193,7 +193,7 @@ def test_a_layout_of_a_newer_version_is_not_guessed_at(world: World):
     sent = world.say()
     with world.memory.engine.store.database.connection() as conn:
         conn.execute("UPDATE remembrancer.event SET state = convert_to(replace(convert_from(state, 'UTF8'),"
-                     " '\"renderer\":1', '\"renderer\":99'), 'UTF8') WHERE type = 'ReplySearched'")  # fmt: skip
+                     " '\"renderer\":2', '\"renderer\":99'), 'UTF8') WHERE type = 'ReplySearched'")  # fmt: skip
     with pytest.raises(Unavailable, match="layout 99"):
         world.memory.at(turn=sent.turn)
 

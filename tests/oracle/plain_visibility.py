@@ -1,4 +1,7 @@
-"""Which lists and memories a reply may use, rule by rule (T10, R17, D25, D27, D28). Imports nothing of the product."""
+"""Which lists and memories a reply may use, rule by rule (T10, R11, R17, D4, D25, D27, D28).
+
+Imports nothing of the product.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +33,32 @@ class World:
     persona_deleted: bool = False
     server_not_learning: frozenset[str] = frozenset()
     user_not_learning: dict[str, frozenset[str]] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
+    """Of a group."""
+    members_off: frozenset[str] = frozenset()
+    """Those of them that do not learn, or are deleted."""
 
 
-def lists(reply: Reply, world: World) -> set[tuple[str, str]]:
-    """(scope, subject) of every list that the reply may use."""
+def lists(reply: Reply, world: World) -> set[tuple[str, str, str]]:
+    """(persona, scope, subject) of every list that the reply may use."""
     if world.persona_deleted or not world.persona_learns:
         return set()
+    readers = {reply.persona} | {one for one in world.members if one not in world.members_off}
     found = set()
-    if reply.server is not None and reply.persona not in world.server_not_learning:
-        found.add(("server", reply.server))
+    for one in readers:
+        if reply.server is not None and not world.server_not_learning & {one, reply.persona}:
+            found.add((one, "server", reply.server))
     for user in reply.users:
+        off = world.user_not_learning.get(user, frozenset())
         hidden = [
             reply.server is not None and user in world.blocked,
             reply.server is not None and not world.personal_memories,
             world.privacy.get(user) == "nowhere",
             world.privacy.get(user) == "private_chats_only" and not _in_private(reply, world),
-            reply.persona in world.user_not_learning.get(user, frozenset()),
+            reply.persona in off,
         ]
         if not any(hidden):
-            found |= {("personal", user), ("global", user)}
+            found |= {("*", "global", user)} | {(one, "personal", user) for one in readers if one not in off}
     return found
 
 
