@@ -300,6 +300,8 @@ class PersonChanged(Event):
     not_learning: tuple[str, ...] = ()
     details: Mapping[str, Literal["key_events", "balanced", "detailed"]] = {}
     """Memory detail by persona (R3)."""
+    deep_memory: bool = False
+    """Whether a background pass reads what leaves the live window of their web chats (R16)."""
 
 
 class ServerChanged(Event):
@@ -635,6 +637,33 @@ class HighCostNoticed(Event):
 # -- replies -------------------------------------------------------------------------------------------------------
 
 
+class DeepChanged(BaseModel):
+    """One change of a background pass: of which memory, and the messages that it rests on."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    list: UUID
+    memory: UUID
+    kind: Literal["saved", "updated", "deleted"]
+    messages: tuple[UUID, ...] = ()
+
+
+class DeepMemoryRead(Event):
+    """Messages that left the live window were read once more, for what is worth keeping (R16)."""
+
+    chat: str
+    upto: int
+    """Number of the last message that was read. None of those up to it is read again."""
+    messages: int
+    changes: tuple[DeepChanged, ...] = ()
+    left_out: int = 0
+    """Changes that the model wanted and a rule refused."""
+    full: bool = False
+    """A list was full, which ended the pass: it forgets nothing."""
+    model: str | None = None
+    cost: float | None = None
+
+
 class Candidate(Match):
     """One of the best candidates of a search, matched or not: what `why` calls a near miss."""
 
@@ -716,6 +745,7 @@ EVENTS: dict[str, type[Event]] = {
         TurnRegenerated, ChatRewound, DocumentAdded, PassagesAdded, DocumentRemoved, DocumentsSearched,
         ChunkSummarised, SummariesMerged, LongTermCondensed, SummaryEdited,
         SummaryInvalidated, RebuildStarted, RebuildCompleted, RebuildFailed, ReplyCosted, HighCostNoticed,
+        DeepMemoryRead,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -55,6 +55,8 @@ class Policy(BaseModel):
     condense_over: float = Field(
         1.25, ge=1, le=10, description="A long-term summary over so many times its size is condensed (R6)."
     )
+    deep_changes: int = Field(5, ge=1, le=50, description="Changes of one pass of deep memory (R16).")
+    deep_messages: int = Field(8, ge=1, le=1_000, description="New messages that a pass of deep memory needs (R16).")
     high_cost_factor: float = Field(
         3.0, ge=1, le=1_000, description="A reply over so many times the median cost of its chat is noticed (R8)."
     )

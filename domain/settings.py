@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -49,14 +50,22 @@ class Person:
     privacy: Privacy = "everywhere"
     not_learning: tuple[str, ...] = ()
     details: Mapping[str, Detail] = field(default_factory=dict)
+    deep_since: datetime | None = None
+    """Since when deep memory is on for them; None where it is off (R16)."""
     tombstones: Tombstones = Tombstones()
+
+    @property
+    def deep_memory(self) -> bool:
+        """Is it on?"""
+        return self.deep_since is not None
 
 
 def evolve_person(s: Person, recorded: e.Recorded) -> Person:
     """The person after one more event."""
     ev = recorded.event
     if isinstance(ev, e.PersonChanged):
-        return replace(s, privacy=ev.privacy, not_learning=ev.not_learning, details=dict(ev.details))
+        since = (s.deep_since or recorded.recorded_at) if ev.deep_memory else None
+        return replace(s, privacy=ev.privacy, not_learning=ev.not_learning, details=dict(ev.details), deep_since=since)
     return replace(s, tombstones=s.tombstones.evolve(ev))
 
 

@@ -334,6 +334,7 @@ class PersonView(Answer):
     privacy: Literal["everywhere", "private_chats_only", "nowhere"]
     not_learning: tuple[str, ...]
     details: dict[str, Literal["key_events", "balanced", "detailed"]] = {}
+    deep_memory: bool = False
 
 
 class ServerView(Answer):

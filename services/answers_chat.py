@@ -26,6 +26,21 @@ class PostAnswer(Answer):
     positions: Sequence[Position] = ()
 
 
+class DeepMemoryView(Answer):
+    """Deep memory in a chat (R16): whether it is active, why not where it is not, and what it has done and cost there.
+
+    `failed` says why the last pass came to nothing; it is tried again. `full`: the last one found a full list.
+    """
+
+    active: bool
+    why_not: str | None
+    failed: str | None
+    messages: int
+    changes: int
+    cost: float
+    full: bool
+
+
 class ChatView(Answer):
     """A chat: who talks where, and how much was said. `unsummarised` messages are in no valid summary yet (R5).
 
@@ -42,6 +57,7 @@ class ChatView(Answer):
     unsummarised: int
     parent: str | None
     summaries_wait: str | None = None
+    deep_memory: DeepMemoryView | None = None
     positions: Sequence[Position] = ()
 
 

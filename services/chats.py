@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ from remembrancer.domain.summaries import Summaries
 from remembrancer.domain.transcript import Message, Role, Transcript
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import MessageView, SummaryView
-from remembrancer.services.answers_chat import ChatView, MessagesAnswer, PostAnswer
+from remembrancer.services.answers_chat import ChatView, DeepMemoryView, MessagesAnswer, PostAnswer
 from remembrancer.services.checks import (
     answer_erased,
     checked_moment,
@@ -80,6 +80,10 @@ class Chats:
         self._deps = deps
         self._turns = turns
         self._waiting = waiting
+        self.on_gone: Callable[[UUID], None] | None = None
+        """Told of a chat's stream when messages of it have gone."""
+        self.deep_memory: Callable[[ChatHome, str | None], DeepMemoryView] | None = None
+        """What is shown of deep memory in a chat."""
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
@@ -209,7 +213,10 @@ class Chats:
             id=make_id(here.stream.bytes[0]), tenant=self._deps.tenant, request_id=request_id, turn=m.turn,
             chat=here.key, message=m.id,
         )  # fmt: skip
-        return self._changed(request, here, event, owners, m.turn, 0)
+        answer = self._changed(request, here, event, owners, m.turn, 0)
+        if self.on_gone is not None:
+            self.on_gone(here.stream)
+        return answer
 
     def _changed(
         self, request: Request, here: ChatHome, event: e.MessageEdited | e.MessageDeleted, owners: tuple[Subject, ...],
@@ -284,11 +291,12 @@ class Chats:
         wait = None
         if self._deps.settings.chat_model is None:
             wait = "no chat model is configured (REMEMBRANCER_CHAT_MODEL)"
-        elif failed is not None and failed[0]:
+        elif failed is not None and failed[0] and not failed[1].startswith("deep memory: "):
             wait = f"the chat model gave no answer: {failed[1]}; next try at {failed[3]:%Y-%m-%d %H:%M:%S} UTC"
         return ChatView(
             chat=here.key, personas=here.personas, platform=here.platform, server=here.server, channel=here.channel,
             users=here.users, messages=total, unsummarised=unsummarised, parent=parent, summaries_wait=wait,
+            deep_memory=None if self.deep_memory is None else self.deep_memory(here, failed and failed[1]),
         )  # fmt: skip
 
     def messages(self, chat: str, *, limit: int, before: int | None) -> MessagesAnswer:
@@ -331,6 +339,11 @@ class Chats:
             return *read_conversation(conn, self._deps.store, stream, row[1]), row[1]
 
         return self._deps.store.database.run(work)
+
+    def present(self, here: ChatHome, messages: Sequence[UUID]) -> list[Message]:
+        """Those of these messages that are in a chat and have not gone, as they stand."""
+        found = self._as_now(messages) if messages else []
+        return [m for stream, m in found if stream == here.stream and m.gone is None]
 
     def _message(self, message: UUID, chat: str | None) -> _Found:
         """A message of this tenant that is there, in the chat where it was said if none is named.

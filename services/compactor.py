@@ -1,4 +1,6 @@
-"""Does the work that `summary_work` notes: summaries in the background, in whichever process comes first (R4, D16).
+"""Does the work that `summary_work` notes: summaries and deep memory in the background (R4, R16, D16).
+
+Whichever process comes first does it.
 
 A process manager's second half. What is to be done stands in a table, not in memory: a process that is killed in the
 middle loses its claim after a while, and another one goes on. A chat whose model failed is tried again after pauses
@@ -18,6 +20,7 @@ from psycopg import Connection
 from remembrancer.domain.errors import RemembrancerError, Unavailable
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.chat_models import ChatModel, ModelFailed
+from remembrancer.services.deep_memory import FAILED, DeepMemory, DeepPassFailed
 from remembrancer.services.deps import Deps
 from remembrancer.services.summariser import Summariser
 from remembrancer.services.summary_reader import Behind
@@ -42,9 +45,10 @@ class _Claimed(NamedTuple):
 class Compactor:
     """Claims chats and has them summarised. See the module."""
 
-    def __init__(self, deps: Deps, summariser: Summariser, model: ChatModel | None) -> None:
+    def __init__(self, deps: Deps, summariser: Summariser, deep: DeepMemory, model: ChatModel | None) -> None:
         self._deps = deps
         self._summariser = summariser
+        self._deep = deep
         self.model = model
         self._me = uuid4()
         self._stopped = False
@@ -68,11 +72,13 @@ class Compactor:
         at = {"shard": one.shard, "chat": one.chat, "worker": self._me, "version": one.version}
         try:
             outcome = self._summariser.run(one.chat, model, lambda: self._hold(at))
+            self._deep.run(one.chat, model, lambda: self._hold(at))
         except ModelFailed as failed:
             if self._stopped:  # it was we who hung up
                 self._run("go_on", at | {"now": self._deps.now()})
             else:
-                self._failed(one, at, failed.reason)
+                of_deep = isinstance(failed, DeepPassFailed)
+                self._failed(one, at, f"{FAILED}{failed.reason}" if of_deep else failed.reason, of_deep=of_deep)
         except Behind:
             self._failed(one, at, "the chat's tables are behind its events")
         except Unavailable:
@@ -87,12 +93,12 @@ class Compactor:
                 self._run("finish", at)
             self._run("go_on", at | {"now": self._deps.now()})
 
-    def _failed(self, one: _Claimed, at: dict[str, Any], reason: str) -> None:
-        log.warning("A chat waits for its summary: %s", reason)
+    def _failed(self, one: _Claimed, at: dict[str, Any], reason: str, *, of_deep: bool = False) -> None:
+        log.warning("A chat waits to be %s: %s", "read deeply" if of_deep else "summarised", reason)
         now = self._deps.now()
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(one.tries, 20))
         self._run("fail", at | {"now": now, "due_at": now + pause, "error": reason})
-        if one.tries + 1 >= REBUILD_TRIES:
+        if one.tries + 1 >= REBUILD_TRIES and not of_deep:
             with suppress(Behind):
                 self._summariser.rebuild_failed(one.chat, reason)
 

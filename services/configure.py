@@ -73,7 +73,10 @@ class Configure:
         subject = Subject("user", check_key("user", user))
 
         def event(stamp: dict[str, Any], s: Person, new: dict[str, Any]) -> e.Event:
-            now = {"privacy": s.privacy, "not_learning": s.not_learning, "details": s.details}
+            now = {
+                "privacy": s.privacy, "not_learning": s.not_learning, "details": s.details,
+                "deep_memory": s.deep_memory,
+            }  # fmt: skip
             return e.PersonChanged(**stamp, **now | new)
 
         stream = person_stream(self._deps.tenant, user)
@@ -180,7 +183,9 @@ def persona_view(persona: str, s: Persona) -> PersonaView:
 
 def person_view(user: str, s: Person) -> PersonView:
     """A person's settings as an answer."""
-    return PersonView(user=user, privacy=s.privacy, not_learning=s.not_learning, details=dict(s.details))
+    return PersonView(
+        user=user, privacy=s.privacy, not_learning=s.not_learning, details=dict(s.details), deep_memory=s.deep_memory
+    )
 
 
 def server_view(server: str, s: Server) -> ServerView:
@@ -194,7 +199,7 @@ def server_view(server: str, s: Server) -> ServerView:
 def _checked(field: str, value: Any) -> Any:
     if field in ("blocklist", "not_learning"):
         return names("user" if field == "blocklist" else "persona", value)
-    if field in ("learns", "personal_memories", "private"):
+    if field in ("learns", "personal_memories", "private", "deep_memory"):
         return checked_flag(field, value)
     if field == "details":
         return checked_details(value)

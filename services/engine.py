@@ -33,6 +33,7 @@ from remembrancer.services.chats import Chats
 from remembrancer.services.clock import system_clock, utc
 from remembrancer.services.compactor import Compactor
 from remembrancer.services.configure import Configure
+from remembrancer.services.deep_memory import DeepMemory
 from remembrancer.services.deps import Deps
 from remembrancer.services.embedded import EmbeddedPostgres, open_embedded
 from remembrancer.services.finder import Finder
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from remembrancer.services.diff import Diff
     from remembrancer.services.doctor import Doctor
     from remembrancer.services.documents import Documents
+    from remembrancer.services.drafting import Drafting
     from remembrancer.services.erase import Erase
     from remembrancer.services.personas import Personas
     from remembrancer.services.rebuild import Rebuild
@@ -121,8 +123,11 @@ class Engine:
         self.turns = Turns(self.finder)
         self.waiting = Waiting(self.deps)
         self.remember = Remember(self.deps, self.vectors, self.finder, self.turns)
-        self.undo = Undo(self.deps, self.finder)
         self.chats = Chats(self.deps, self.turns, self.waiting)
+        self.deep = DeepMemory(self.deps, self.chats, self.finder, self.remember, self.vectors)
+        self.chats.on_gone = self.deep.forget_gone
+        self.chats.deep_memory = self.deep.view
+        self.undo = Undo(self.deps, self.finder, self.chats)
         self.opening = Opening(self.deps, self.chats)
         self.recall = Recall(self.deps, self.turns, self.undo, self.chats)
         self.reading = Reading(self.deps, self.finder, self.waiting)
@@ -145,7 +150,7 @@ class Engine:
             settings.chat_model, url=settings.chat_model_url, key=settings.chat_model_key, prices=settings.chat_prices
         )
         self.summariser = Summariser(self.deps, self.chats, self.runner)
-        self.compactor = Compactor(self.deps, self.summariser, chat_model)
+        self.compactor = Compactor(self.deps, self.summariser, self.deep, chat_model)
         self.worker: Worker | None = None
         self._compacting: Future[int] | None = None
         self._compact_at = time.monotonic() + SUMMARISE_AFTER_SECONDS
@@ -181,6 +186,13 @@ class Engine:
         from remembrancer.services.tools import Tools
 
         return Tools(self.remember, self.finder, self.turns)
+
+    @cached_property
+    def drafting(self) -> Drafting:
+        """Drafts memories, and saves them out of a conversation."""
+        from remembrancer.services.drafting import Drafting
+
+        return Drafting(self.deps, self.chats, self.remember, self.vectors, self.compactor.model)
 
     @cached_property
     def chat_import(self) -> ChatImport:

@@ -28,7 +28,7 @@ _NO_NUMBER = 2**62
 _ONLY_NEW = (
     e.MessagePosted, e.ReplySearched, e.ChatStarted, e.ChunkSummarised, e.SummariesMerged, e.LongTermCondensed,
     e.SummaryEdited, e.RebuildStarted, e.RebuildFailed, e.ReplyCosted, e.HighCostNoticed,
-    e.DocumentsSearched,
+    e.DocumentsSearched, e.DeepMemoryRead,
 )  # fmt: skip
 
 

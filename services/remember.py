@@ -60,7 +60,7 @@ _ANY_LENGTH = sys.maxsize
 
 
 @dataclass(slots=True)
-class _Loaded:
+class ListLoaded:
     """What a decision about a list is made from."""
 
     list: MemoryList
@@ -118,10 +118,10 @@ class Remember:
         vector = self._vector(text)
         kept = False
 
-        def decide(at: _Loaded) -> Decision:
+        def decide(at: ListLoaded) -> Decision:
             nonlocal kept
-            ctx = self._context(at, key, actor, now.date(), turn, request_id, stream)
-            self._may_write(at, key, ctx)
+            ctx = self.context(at, key, actor, now.date(), turn, request_id, stream)
+            self.may_write(at, key, ctx)
             saved = lists.save(at.list, new, ctx, memory=memory, make_room=make_room)
             events = saved.events
             if vector is not None and not saved.duplicate and not kept:
@@ -138,7 +138,7 @@ class Remember:
                 ],
             }
             stamp = [] if saved.duplicate else ["created_at", "updated_at"]
-            return Decision([self._batch(stream, events, at, key)], orjson.dumps({"answer": answer, "stamp": stamp}))
+            return Decision([batch_of(stream, events, at, key)], orjson.dumps({"answer": answer, "stamp": stamp}))
 
         request = self._request(stream, key, "save", request_id, body)
         try:
@@ -179,7 +179,7 @@ class Remember:
 
         kept = False
 
-        def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
+        def events(at: ListLoaded, ctx: Context) -> tuple[e.Event, ...]:
             nonlocal kept
             decided = lists.edit(at.list, memory, ctx, **changes)
             if vector is not None and isinstance(text, str):
@@ -220,7 +220,7 @@ class Remember:
         body = {"memory": memory, "actor": actor, "turn": turn, "make_room": make_room}
         forgotten: list[InLine] = []
 
-        def events(at: _Loaded, ctx: Context) -> tuple[e.Event, ...]:
+        def events(at: ListLoaded, ctx: Context) -> tuple[e.Event, ...]:
             decided, first = lists.unpin(at.list, memory, ctx, make_room=make_room)
             forgotten[:] = [] if first is None else [first]
             return decided
@@ -236,8 +236,8 @@ class Remember:
         key = list_key(persona, scope, subject)
         stream, now = list_stream(self._deps.tenant, key), self._deps.now()
 
-        def decide(at: _Loaded) -> Decision:
-            ctx = self._context(at, key, actor, now.date(), None, request_id, stream)
+        def decide(at: ListLoaded) -> Decision:
+            ctx = self.context(at, key, actor, now.date(), None, request_id, stream)
             events = lists.clear(at.list, ctx, pinned=pinned)
             left = 0 if pinned else at.list.pinned
             cleared = at.list.pinned if pinned else at.list.unpinned
@@ -245,7 +245,7 @@ class Remember:
             answer = {"cleared": cleared, "pinned_left": left, "message": _cleared_message(cleared, left, pinned)}
             return Decision(
                 [
-                    self._batch(stream, events, at, key),
+                    batch_of(stream, events, at, key),
                     Batch(owner_stream(self._deps.tenant, key), [lifted], None, (key.owner,)),
                 ],
                 orjson.dumps({"answer": answer, "stamp": []}),
@@ -262,7 +262,7 @@ class Remember:
         verb: str,
         home: Home,
         memory: UUID,
-        events: Callable[[_Loaded, Context], tuple[e.Event, ...]],
+        events: Callable[[ListLoaded, Context], tuple[e.Event, ...]],
         actor: e.Actor,
         turn: str | None,
         request_id: str | None,
@@ -275,9 +275,9 @@ class Remember:
         """A verb on one memory of a list."""
         key, stream = home.key, home.stream
 
-        def decide(at: _Loaded) -> Decision:
-            ctx = self._context(at, key, actor, now.date(), turn, request_id, stream)
-            self._may_write(at, key, ctx)
+        def decide(at: ListLoaded) -> Decision:
+            ctx = self.context(at, key, actor, now.date(), turn, request_id, stream)
+            self.may_write(at, key, ctx)
             decided = events(at, ctx)
             after = _evolved(at, decided, stream, now)
             shown = after.memories.get(memory) or at.list.memories[memory]
@@ -291,7 +291,7 @@ class Remember:
             kept = orjson.dumps({"answer": answer, "stamp": ["updated_at"] if changed else []})
             if not decided and request_id is None:
                 raise _Unchanged(kept)
-            batches = [self._batch(stream, decided, at, key)] if decided else []
+            batches = [batch_of(stream, decided, at, key)] if decided else []
             if (tombstone := self._tombstone(decided, at, key, stream, memory)) is not None:
                 batches.append(Batch(owner_stream(self._deps.tenant, key), [tombstone], None, (key.owner,)))
             return Decision(batches, kept)
@@ -301,10 +301,10 @@ class Remember:
         return ChangeAnswer(**answer, positions=positions(done))
 
     def _run(
-        self, request: Request, stream: UUID, key: ListKey, decide: Callable[[_Loaded], Decision], now: datetime
+        self, request: Request, stream: UUID, key: ListKey, decide: Callable[[ListLoaded], Decision], now: datetime
     ) -> tuple[dict[str, Any], Appended | None]:
         try:
-            done = self._deps.store.transact(request, lambda: self._load(stream, key), decide, now=now)
+            done = self._deps.store.transact(request, lambda: self.load(stream, key), decide, now=now)
         except _Unchanged as unchanged:
             return orjson.loads(unchanged.answer)["answer"], None
         if done.answer is None:
@@ -314,7 +314,7 @@ class Remember:
             kept["answer"]["memory"][field] = done.recorded_at[_own(done, stream)].isoformat()
         return kept["answer"], done
 
-    def _load(self, stream: UUID, key: ListKey) -> _Loaded:
+    def load(self, stream: UUID, key: ListKey) -> ListLoaded:
         """The list, its owner's settings, the persona and the policy, as of one moment."""
         tenant = self._deps.tenant
         wanted: list[tuple[UUID, Any]] = [
@@ -327,16 +327,16 @@ class Remember:
         loaded = self._deps.store.load_many(wanted)
         policy, version = self._deps.policy(loaded[2])
         persona = loaded[3].state if key.scope != "global" else Persona()
-        return _Loaded(loaded[0].state, loaded[0].version, loaded[1].state, persona, policy, version)
+        return ListLoaded(loaded[0].state, loaded[0].version, loaded[1].state, persona, policy, version)
 
     def _request(
         self, stream: UUID, key: ListKey, verb: str, request_id: str | None, body: Mapping[str, Any]
     ) -> Request:
         return request_for(self._deps.tenant, stream.bytes[0], verb, request_id, body, (key.owner,))
 
-    def _context(
+    def context(
         self,
-        at: _Loaded,
+        at: ListLoaded,
         key: ListKey,
         actor: e.Actor,
         day: date,
@@ -344,6 +344,7 @@ class Remember:
         request_id: str | None,
         stream: UUID,
     ) -> Context:
+        """What a decision needs to know besides the list."""
         full = at.list.unpinned >= at.policy.list_capacity
         return Context(
             tenant=self._deps.tenant,
@@ -360,7 +361,7 @@ class Remember:
             tombstones=at.owner.tombstones.sentences,
         )
 
-    def _may_write(self, at: _Loaded, key: ListKey, ctx: Context) -> None:
+    def may_write(self, at: ListLoaded, key: ListKey, ctx: Context) -> None:
         """May this actor write into this list at all (R13, R17, T10)? People and imports always may."""
         if not ctx.by_model:
             return
@@ -397,11 +398,8 @@ class Remember:
         loaded: Server = self._deps.store.load(server_stream(self._deps.tenant, server), SERVER).state
         return loaded
 
-    def _batch(self, stream: UUID, events: Sequence[e.Event], at: _Loaded, key: ListKey) -> Batch:
-        return Batch(stream, events, at.version, (key.owner,))
-
     def _tombstone(
-        self, decided: Sequence[e.Event], at: _Loaded, key: ListKey, stream: UUID, memory: UUID
+        self, decided: Sequence[e.Event], at: ListLoaded, key: ListKey, stream: UUID, memory: UUID
     ) -> e.TombstonePlaced | None:
         """What a person deletes or edits away is not learned again (D13)."""
         before = at.list.memories.get(memory)
@@ -439,10 +437,15 @@ class Remember:
 
     def _with_notice(self, full: ListFull, key: ListKey, text: str) -> None:
         """A refused save is told to the people whom the setting names (C12)."""
-        owner = self._load(list_stream(self._deps.tenant, key), key).owner
+        owner = self.load(list_stream(self._deps.tenant, key), key).owner
         visibility = owner.notices if isinstance(owner, Server) else "everyone"
         notice = refused_notice(key, visibility, text, full.message)
         full.details["notices"] = [_notice(notice)]
+
+
+def batch_of(stream: UUID, events: Sequence[e.Event], at: ListLoaded, key: ListKey) -> Batch:
+    """What is written to a list if it is still as it was loaded."""
+    return Batch(stream, events, at.version, (key.owner,))
 
 
 def _same(text: str, m: Memory) -> bool:
@@ -461,7 +464,7 @@ def names(what: str, given: object, *, in_order: bool = False) -> tuple[str, ...
     return tuple(checked) if in_order else tuple(sorted(checked))
 
 
-def _evolved(at: _Loaded, events: Sequence[e.Event], stream: UUID, now: datetime) -> MemoryList:
+def _evolved(at: ListLoaded, events: Sequence[e.Event], stream: UUID, now: datetime) -> MemoryList:
     return lists.with_events(at.list, events, stream, at.version, now)
 
 
@@ -469,14 +472,14 @@ def _json(v: MemoryView) -> dict[str, Any]:
     return v.model_dump(mode="json")
 
 
-def _forgotten(first: InLine | None, at: _Loaded, key: ListKey, now: datetime) -> list[dict[str, Any]]:
+def _forgotten(first: InLine | None, at: ListLoaded, key: ListKey, now: datetime) -> list[dict[str, Any]]:
     if first is None:
         return []
     shown = Forgotten(memory=view(first.memory, at.list, key, at.policy, now), reason=first.reason)
     return [shown.model_dump(mode="json")]
 
 
-def _notices(at: _Loaded) -> Any:
+def _notices(at: ListLoaded) -> Any:
     return at.owner.notices if isinstance(at.owner, Server) else "everyone"
 
 

@@ -48,6 +48,7 @@ from remembrancer.services.answers_documents import (
     DocumentsAnswer,
     RemoveDocumentAnswer,
 )
+from remembrancer.services.answers_drafts import DraftsAnswer, DraftView, SavedFromChat
 from remembrancer.services.answers_moment import DiffAnswer, MomentAnswer
 from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, RebuildStatus
 from remembrancer.services.answers_summary import (
@@ -459,6 +460,76 @@ class Remembrancer:
             chat, to=to, message=None if message is None else as_uuid(message), request_id=request_id
         )
 
+    def generate(
+        self,
+        persona: str | None = None,
+        *,
+        scope: Literal["server", "personal", "global"],
+        subject: str,
+        description: str,
+    ) -> DraftsAnswer:
+        """Have the chat model draft memories from what a person writes (R13c): at most 5, to be reviewed.
+
+        Nothing is saved, and nothing is kept of the drafts. Those that a person agrees to are saved with `save`.
+
+        Args:
+            persona: whose memory; not needed for ``global``. description: at most 1,000 characters.
+
+        Raises:
+            Unavailable: no chat model is configured, or it gives no answer.
+            TextTooLong: a longer description.
+        """
+        return self._engine.drafting.generate(persona, scope=scope, subject=subject, description=description)
+
+    def draft_from_chat(
+        self,
+        chat: str,
+        messages: Sequence[UUID | str],
+        *,
+        persona: str | None = None,
+        scope: Literal["server", "personal", "global"] = "personal",
+        subject: str | None = None,
+    ) -> DraftsAnswer:
+        """Have the chat model draft memories from chosen messages of a chat (R13d): at most 5, of at most 20 messages.
+
+        Nothing is saved. Those that a person agrees to, reworded or not, go to `save_from_chat` as `drafts`.
+
+        Args:
+            persona, subject: whose memory; left out, the chat's one persona, and its one user or its server.
+
+        Raises:
+            NotFound: no such chat, or no such message in it.
+            Unavailable: no chat model is configured, or it gives no answer.
+        """
+        return self._engine.drafting.from_chat(chat, messages, persona=persona, scope=scope, subject=subject)
+
+    def save_from_chat(
+        self,
+        chat: str,
+        messages: Sequence[UUID | str],
+        *,
+        drafts: Sequence[DraftView | Mapping[str, Any]] | None = None,
+        persona: str | None = None,
+        scope: Literal["server", "personal", "global"] = "personal",
+        subject: str | None = None,
+        request_id: str | None = None,
+    ) -> SavedFromChat:
+        """Save chosen messages of a chat as they are, one memory each, or reviewed drafts (R13d). All arrive pinned, or
+        none. What is remembered already is pinned instead of doubled (D12).
+
+        Args:
+            drafts: each with `text`, and `until` and `messages` where it has them; left out, the messages themselves.
+            persona, subject: as for `draft_from_chat`.
+
+        Raises:
+            PinsFull: not all find room among the pinned ones; says how many do, and what is pinned (D9).
+            TextTooLong: a message or a draft is too long for a memory; which one is said (D10).
+            NotFound: no such chat, or no such message in it.
+        """
+        return self._engine.drafting.save(
+            chat, messages, drafts=drafts, persona=persona, scope=scope, subject=subject, request_id=request_id
+        )
+
     def import_chat(
         self,
         text: str,
@@ -864,11 +935,15 @@ class Remembrancer:
         privacy: str | Keep = KEEP,
         not_learning: Sequence[str] | Keep = KEEP,
         details: Mapping[str, str] | Keep = KEEP,
+        deep_memory: bool | Keep = KEEP,
         request_id: str | None = None,
     ) -> PersonView:
         """A person's privacy (``everywhere``, ``private_chats_only``, ``nowhere``: T10), the personas that do not learn
-        from them (R17), and the memory detail of their chats by persona (R3)."""
-        changes = {"privacy": privacy, "not_learning": not_learning, "details": details}
+        from them (R17), the memory detail of their chats by persona (R3), and whether a background pass reads what
+        leaves the live window of their web chats (R16)."""
+        changes = {
+            "privacy": privacy, "not_learning": not_learning, "details": details, "deep_memory": deep_memory,
+        }  # fmt: skip
         return self._engine.configure.set_person(user, changes, request_id)
 
     def server(self, server: str) -> ServerView:

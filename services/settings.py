@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     decay_enabled: bool | None = None
     chunk_messages: int | None = None
     chunks_per_run: int | None = None
+    deep_changes: int | None = None
+    deep_messages: int | None = None
     recent_summaries: int | None = None
     merged_summaries: int | None = None
     condense_over: float | None = None

@@ -14,12 +14,12 @@ import orjson
 
 from remembrancer.domain import events as e
 from remembrancer.domain import undo
-from remembrancer.domain.chat import chat_home
-from remembrancer.domain.identity import Subject, chat_stream, check_key, owner_stream, shard_of
+from remembrancer.domain.identity import Subject, check_key, owner_stream, shard_of
 from remembrancer.domain.memory import Memory
 from remembrancer.domain.persona_memory import Context, MemoryList, with_events
 from remembrancer.domain.policy import Policy
 from remembrancer.services.answers import ChangeAnswer, Kept, UndoAnswer, Undone
+from remembrancer.services.chats import Chats
 from remembrancer.services.checks import answer_erased
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import LIST, TENANT, Deps
@@ -47,9 +47,10 @@ class _Nothing(Exception):
 class Undo:
     """Commands that take back. See the module."""
 
-    def __init__(self, deps: Deps, finder: Finder) -> None:
+    def __init__(self, deps: Deps, finder: Finder, chats: Chats) -> None:
         self._deps = deps
         self._finder = finder
+        self._chats = chats
 
     # -- verbs -----------------------------------------------------------------------------------------------------
 
@@ -66,8 +67,8 @@ class Undo:
         if not replies:
             raise self._finder.no_such_turn(turn)
         said = replies[-1]
-        home = chat_home(said["chat"], server=said["server"], users=said["users"])
-        stream = chat_stream(self._deps.tenant, said["chat"], home)
+        here = self._chats.require(said["chat"])
+        home, stream = here.home, here.stream
         later = self._later_turns(stream, turn)
         if not later:
             return self._run(stream.bytes[0], "rewind", turn, [], request_id)
@@ -80,7 +81,10 @@ class Undo:
             turns=tuple(later),
         )
         also = Batch(stream, [rewound], None, (home,))
-        return self._run(stream.bytes[0], "rewind", turn, later, request_id, also)
+        answer = self._run(stream.bytes[0], "rewind", turn, later, request_id, also)
+        if self._chats.on_gone is not None:
+            self._chats.on_gone(stream)
+        return answer
 
     def restore(self, memory: UUID, *, request_id: str | None) -> ChangeAnswer:
         """Bring back an evicted or deleted memory. See `Remembrancer.restore`."""

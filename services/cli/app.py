@@ -23,6 +23,7 @@ from remembrancer.services.cli import (
     summary,
     transfer,
     undo,
+    ways_in,
     what_if,
     why,
 )
@@ -50,6 +51,6 @@ _VERSION = Annotated[bool, typer.Option("--version", is_eager=True, callback=_ve
 group(app, Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=_VERSION))
 for part in (
     demo, memories, replies, chat, summary, document, undo, lookback, why, at, what_if, transfer, operate, rebuild,
-    erase, configure,
+    erase, configure, ways_in,
 ):  # fmt: skip
     part.register(app)

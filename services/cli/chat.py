@@ -8,22 +8,19 @@ from uuid import UUID
 import typer
 from rich.text import Text
 
-from remembrancer.domain.errors import InvalidInput, NotFound
+from remembrancer.domain.errors import InvalidInput
 from remembrancer.services.cli.arguments import RequestId, TextOption, option
+from remembrancer.services.cli.message_ids import ChatKey, MessageId, message_id
 from remembrancer.services.cli.screen import shown
 from remembrancer.services.cli.session import Session
 from remembrancer.services.cli.transfer import read_file
 from remembrancer.services.cli.verb import group, verb
+from remembrancer.services.cli.ways_in import chat_save
 
 if TYPE_CHECKING:
     from remembrancer.services.answers import MessageView
     from remembrancer.services.answers_chat import ChatView, MessagesAnswer
     from remembrancer.services.cli.screen import Screen
-    from remembrancer.services.remembrancer import Remembrancer
-
-ChatKey = Annotated[str, typer.Argument(metavar="CHAT", help="Name of the chat, as `reply` gives it.")]
-MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="Id of the message, or its first 8 digits or more.")]
-MOST = 1_000
 
 
 def chat_show(
@@ -101,14 +98,14 @@ def chat_edit(
     if said is None:
         raise InvalidInput("How does it read now?", hint="Give the text; - reads standard input.")
     with here.open() as memory:
-        answer = memory.edit_message(_message(memory, chat, message), said, chat=chat, request_id=request_id)
+        answer = memory.edit_message(message_id(memory, chat, message), said, chat=chat, request_id=request_id)
         here.show(answer, lambda screen: screen.line(f"Edited {_short(answer.message)}."))
 
 
 def chat_delete(here: Session, chat: ChatKey, message: MessageId, request_id: RequestId = None) -> None:
     """Take a message out of its chat."""
     with here.open() as memory:
-        answer = memory.delete_message(_message(memory, chat, message), chat=chat, request_id=request_id)
+        answer = memory.delete_message(message_id(memory, chat, message), chat=chat, request_id=request_id)
         here.show(answer, lambda screen: screen.line(f"Deleted {_short(answer.message)}."))
 
 
@@ -123,7 +120,7 @@ def chat_fork(
 ) -> None:
     """Go on as another chat, which inherits what was said and shares the memories."""
     with here.open() as memory:
-        last = None if message is None else _message(memory, chat, message)
+        last = None if message is None else message_id(memory, chat, message)
         answer = memory.fork(chat, to, message=last, request_id=request_id)
         here.show(answer, lambda screen: screen.line(f"{shown(to)} goes on from {answer.messages} messages."))
 
@@ -158,26 +155,6 @@ def chat_import(
             f"{answer.hidden} left out as hidden there."
         ),
     )
-
-
-def _message(memory: Remembrancer, chat: str, given: str) -> UUID:
-    """The message of a chat that an id or the beginning of one means.
-
-    Raises:
-        InvalidInput: no id; or more than one message begins like that.
-        NotFound: none does.
-    """
-    digits = given.replace("-", "").lower()
-    if len(digits) < 8 or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
-        raise InvalidInput(f"{shown(given)} is not the id of a message.", hint="`chat show` lists them.")
-    if len(digits) == 32:
-        return UUID(digits)
-    found = {m.id for m in memory.messages(chat, limit=MOST).messages if m.id.hex.startswith(digits)}
-    if not found:
-        raise NotFound(f"No message among the last {MOST} begins with {given}.", rule="D31", hint="Give the whole id.")
-    if len(found) > 1:
-        raise InvalidInput(f"{len(found)} messages begin with {given}.", hint="Give more digits.")
-    return found.pop()
 
 
 def _draw(screen: Screen, view: ChatView, page: MessagesAnswer) -> None:
@@ -217,6 +194,7 @@ def register(app: typer.Typer) -> None:
         ("show", chat_show),
         ("open", chat_open),
         ("post", chat_post),
+        ("save", chat_save),
         ("edit", chat_edit),
         ("delete", chat_delete),
         ("fork", chat_fork),

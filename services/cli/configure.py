@@ -136,11 +136,17 @@ def person_set(
         list[str] | None,
         option("--detail", metavar="PERSONA=LEVEL", help=f"How much of their chats is kept ({DETAIL}); repeat."),
     ] = None,
+    deep_memory: Annotated[
+        bool | None,
+        option("--deep-memory/--no-deep-memory", help="Whether a background pass reads their web chats for details."),
+    ] = None,
     request_id: RequestId = None,
 ) -> None:  # fmt: skip
     """Change a person's settings."""
     levels = _levels(details or [])
-    given = _given(privacy=privacy, not_learning=_names(not_learning, all_learn), details=levels or None)
+    given = _given(
+        privacy=privacy, not_learning=_names(not_learning, all_learn), details=levels or None, deep_memory=deep_memory
+    )
     with here.open() as memory:
         if levels:
             given["details"] = memory.person(user).details | levels

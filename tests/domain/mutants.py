@@ -247,7 +247,7 @@ MUTANTS = [
     ),
     Mutant(
         "a name makes a heading", "prompt.py",
-        '    name = " ".join(key.subject.splitlines())\n', "    name = key.subject\n",
+        '    return " ".join(name.splitlines())\n', "    name = key.subject\n",
         "test_prompt.py",
     ),
     Mutant(

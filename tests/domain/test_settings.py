@@ -94,7 +94,7 @@ def test_the_defaults_are_those_of_the_rules():  # SPEC 6, T3, T5, T12, R9, R12
         "document_tokens": 1_000,
         "document_bytes": 10_000_000, "document_pages": 1_000, "document_characters": 2_000_000,
         "document_passages": 10_000,
-        "chunk_messages": 10, "chunks_per_run": 3,
+        "deep_changes": 5, "deep_messages": 8, "chunk_messages": 10, "chunks_per_run": 3,
         "recent_summaries": 4, "merged_summaries": 4, "condense_over": 1.25, "high_cost_factor": 3.0,
     }  # fmt: skip
 
