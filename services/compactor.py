@@ -46,6 +46,8 @@ class Compactor:
         self._deps = deps
         self._summariser = summariser
         self.model = model
+        self.automatic = True
+        """Whether the background does what is due; else whoever calls `work`."""
         self._me = uuid4()
         self._stopped = False
 
