@@ -11,10 +11,14 @@ Audience = Literal["everyone", "managers", "owner", "nobody"]
 
 
 class Notice(NamedTuple):
-    """A sentence for people, and for whom: everyone in the channel, the server's managers, the list's owner, nobody."""
+    """A sentence for people, and for whom: everyone in the channel, the server's managers, the list's owner, nobody.
+
+    `user` is the owner, where it is for one.
+    """
 
     audience: Audience
     text: str
+    user: str | None = None
 
 
 def audience_of(key: ListKey, visibility: Notices) -> Audience:
@@ -29,9 +33,14 @@ def saved_notice(key: ListKey, visibility: Notices, text: str, forgotten: str | 
     sentence = f"Remembered: \u201c{text}\u201d"
     if forgotten is not None:
         sentence += f" \u00b7 Forgotten to make room: \u201c{forgotten}\u201d"
-    return Notice(audience_of(key, visibility), sentence)
+    return _notice(key, visibility, sentence)
 
 
 def refused_notice(key: ListKey, visibility: Notices, text: str, why: str) -> Notice:
     """A save that found no room is told to the same people (C12)."""
-    return Notice(audience_of(key, visibility), f"Not remembered: \u201c{text}\u201d. {why}")
+    return _notice(key, visibility, f"Not remembered: \u201c{text}\u201d. {why}")
+
+
+def _notice(key: ListKey, visibility: Notices, sentence: str) -> Notice:
+    audience = audience_of(key, visibility)
+    return Notice(audience, sentence, key.subject if audience == "owner" else None)

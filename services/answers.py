@@ -50,10 +50,11 @@ class MemoryView(Answer):
 
 
 class NoticeView(Answer):
-    """A sentence for people, and for whom (T15)."""
+    """A sentence for people, and for whom (T15). `user` is the owner, where it is for one."""
 
     audience: Literal["everyone", "managers", "owner", "nobody"]
     text: str
+    user: str | None = None
 
 
 class Forgotten(Answer):

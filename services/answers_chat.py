@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
-from remembrancer.services.answers import Answer, MemoryView, MessageView, NoticeView, Position
+from remembrancer.services.answers import Answer, Forgotten, MemoryView, MessageView, NoticeView, Position
 
 
 class MessagesAnswer(Answer):
@@ -62,11 +63,16 @@ class ChatView(Answer):
 
 
 class ToolAnswer(Answer):
-    """What came of a tool call: `content` is what to tell the model; `notices` are for people alone (T15)."""
+    """What came of a tool call: `content` is what to tell the model; `notices` are for people alone (T15).
+
+    `forgotten` made room for what was saved.
+    """
 
     ok: bool
     content: str
+    did: Literal["saved", "known", "updated", "deleted", "refused"] = "refused"
     memory: MemoryView | None = None
+    forgotten: Sequence[Forgotten] = ()
     notices: Sequence[NoticeView] = ()
 
 

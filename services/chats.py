@@ -160,13 +160,9 @@ class Chats:
         }
         owners = owners_of(here.home, role, author)
         request = request_for(self._deps.tenant, here.stream.bytes[0], "post", request_id, body, owners)
-        played = self._turns.find(turn) if role == "persona" else None
-        attempt = played.attempt if played else 1
-        event = e.MessagePosted(
-            id=make_id(here.stream.bytes[0]), tenant=self._deps.tenant, actor=_actor(role), request_id=request_id,
-            turn=turn, chat=here.key, message=make_id(here.stream.bytes[0]), role=role, author=author, text=content,
-            tokens=count_tokens(content), attempt=attempt, said_at=said_at, ref=ref,
-        )  # fmt: skip
+        event = self.posted(
+            here, content, author=author, role=role, turn=turn, said_at=said_at, ref=ref, request_id=request_id
+        )
         now = self._deps.now()
         kept = {"message": event.message, "tokens": event.tokens}
         done = self._deps.store.append(
@@ -175,6 +171,19 @@ class Chats:
         if done.answer is None:
             raise answer_erased()
         return PostAnswer(**orjson.loads(done.answer), chat=here.key, turn=turn, positions=positions(done))
+
+    def posted(
+        self, here: ChatHome, text: str, *, author: str, role: Role, turn: str | None, request_id: str | None,
+        said_at: datetime | None = None, ref: str | None = None,
+    ) -> e.MessagePosted:  # fmt: skip
+        """The event of a message that was said here; an answer belongs to the newest attempt of its turn."""
+        played = self._turns.find(turn) if role == "persona" else None
+        shard = here.stream.bytes[0]
+        return e.MessagePosted(
+            id=make_id(shard), tenant=self._deps.tenant, actor=_actor(role), request_id=request_id, turn=turn,
+            chat=here.key, message=make_id(shard), role=role, author=author, text=text, tokens=count_tokens(text),
+            attempt=played.attempt if played else 1, said_at=said_at, ref=ref,
+        )  # fmt: skip
 
     def edit(self, message: UUID, *, text: str, chat: str | None, request_id: str | None) -> PostAnswer:
         """Word a message anew. See `Remembrancer.edit_message`."""

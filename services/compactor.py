@@ -50,6 +50,8 @@ class Compactor:
         self._summariser = summariser
         self._deep = deep
         self.model = model
+        self.automatic = True
+        """Whether the background does what is due; else whoever calls `work`."""
         self._me = uuid4()
         self._stopped = False
 

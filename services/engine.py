@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from remembrancer.services.personas import Personas
     from remembrancer.services.rebuild import Rebuild
     from remembrancer.services.summaries import SummaryVerbs
+    from remembrancer.services.talking import Talking
     from remembrancer.services.tools import Tools
     from remembrancer.services.transfer import Transfer
     from remembrancer.services.what_if import WhatIfs
@@ -195,6 +196,13 @@ class Engine:
         return Drafting(self.deps, self.chats, self.remember, self.vectors, self.compactor.model)
 
     @cached_property
+    def talking(self) -> Talking:
+        """Plays turns with the chat model."""
+        from remembrancer.services.talking import Talking
+
+        return Talking(self.deps, self.recall, self.chats, self.tools, self.summaries, self.compactor.model)
+
+    @cached_property
     def chat_import(self) -> ChatImport:
         """Brings chats of other programs in."""
         from remembrancer.services.chat_import import ChatImport
@@ -303,7 +311,7 @@ class Engine:
 
     def _compact(self) -> None:
         """Summarise what is due, beside the projections and never in the way of a reply (R4)."""
-        if self.compactor.model is None or time.monotonic() < self._compact_at:
+        if self.compactor.model is None or not self.compactor.automatic or time.monotonic() < self._compact_at:
             return
         if self._compacting is None or self._compacting.done():
             self._compacting = self._compact_pool.submit(self._do_compact)

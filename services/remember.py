@@ -484,7 +484,7 @@ def _notices(at: ListLoaded) -> Any:
 
 
 def _notice(notice: Notice) -> dict[str, Any]:
-    return NoticeView(audience=notice.audience, text=notice.text).model_dump(mode="json")
+    return NoticeView(**notice._asdict()).model_dump(mode="json")
 
 
 def _own(done: Appended, stream: UUID) -> int:

@@ -58,6 +58,7 @@ from remembrancer.services.answers_summary import (
     SummaryChange,
     SummaryRebuild,
 )
+from remembrancer.services.answers_talk import TalkAnswer, ToolUse
 from remembrancer.services.answers_what_if import WhatIfAnswer
 from remembrancer.services.answers_why import WhyAnswer
 from remembrancer.services.checks import checked_actor, checked_date, checked_flag, checked_number, checked_turn
@@ -363,6 +364,52 @@ class Remembrancer:
             NotFound: a reply that was never given here.
         """
         return self._engine.tools.run(persona, reply, name, arguments, request_id=request_id)
+
+    def talk(
+        self,
+        persona: str,
+        *,
+        message: str,
+        users: Sequence[str] = (),
+        server: str | None = None,
+        channel: str | None = None,
+        tags: Sequence[str] = (),
+        chat: str | None = None,
+        platform: Literal["web", "discord", "telegram", "api"] = "api",
+        turn: str | None = None,
+        model_context: int | None = None,
+        note: str | None = None,
+        tools: bool = True,
+        watch: Callable[[ReplyAnswer | ToolUse], None] | None = None,
+        request_id: str | None = None,
+    ) -> TalkAnswer:
+        """A whole turn with the configured chat model: `reply`, the model, what it does to memories (R13a), its cost
+        (R8), and its answer put into the chat. The same turn again is a new attempt, as for `reply` (D19).
+
+        Args:
+            message … model_context: as for `reply`, but that a message without text has no answer.
+            note: what else the model should know for this answer, such as who is who; put before the newest message,
+                and not kept.
+            tools: whether the model may save, update and forget. One whose endpoint refuses tools goes without (R17).
+            watch: called with the reply as soon as it is there, then with each thing that the model did to memories.
+
+        Returns:
+            What it said and did, and the notices with whom they are for (T15); none of these is ever in a prompt.
+
+        Raises:
+            NotAllowed: no chat model is configured.
+            ModelFailed: it gave no answer in time. The message is in the chat, and what its tools did until then stays:
+                the same turn again takes that back, and asks again.
+            Refused: the turn was asked for again while the model was thinking (D19).
+        """
+        asked = {
+            "users": users, "server": server, "channel": channel, "tags": tags, "chat": chat, "platform": platform,
+            "turn": turn, "model_context": model_context,
+        }  # fmt: skip
+        return self._engine.talking.talk(
+            persona, message=message, asked=asked, note=note, tools=checked_flag("tools", tools), watch=watch,
+            request_id=request_id,
+        )  # fmt: skip
 
     # -- what is said ----------------------------------------------------------------------------------------------
 

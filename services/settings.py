@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     embedder_previous_key: str | None = Field(None, repr=False)
     embed_timeout: float = Field(2.0, gt=0, le=60, description="Seconds that a reply waits for its embedding.")
 
-    chat_model: str | None = Field(None, description="The endpoint's name of the model that writes summaries.")
+    chat_model: str | None = Field(None, description="The endpoint's name of the model that talks and summarises.")
     chat_model_url: str | None = None
     chat_model_key: str | None = Field(None, repr=False)
     chat_model_timeout: float = Field(120.0, gt=0, le=3600, description="Seconds for one question, all tries.")

@@ -29,6 +29,7 @@ from remembrancer.projections.queries import load_queries
 from remembrancer.projections.runner import Runner
 from remembrancer.services import summary_prompts as prompts
 from remembrancer.services.chat_models import Answered, ChatModel, ModelFailed
+from remembrancer.services.chat_models.structured import writable
 from remembrancer.services.chats import ChatHome, Chats
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, TENANT, Deps
@@ -289,7 +290,7 @@ def _text(text: str) -> dict[str, Any]:
     Raises:
         ModelFailed: it says nothing (D16).
     """
-    readable = "".join(c for c in text if c != "\x00" and not "\ud800" <= c <= "\udfff").strip()
+    readable = writable(text)
     if not is_summary(readable) or readable == ERASED:
         raise ModelFailed("a summary that says nothing")
     return {"text": readable, "tokens": count_tokens(readable)}

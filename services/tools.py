@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -120,12 +120,12 @@ class Tools:
                     _named(reply, asked.memory), text=asked.text, until=asked.until or KEEP, tags=KEEP, channels=KEEP,
                     actor="persona", turn=reply.turn, request_id=request_id,
                 )  # fmt: skip
-                return _told("Done. It now reads", changed)
+                return _told("updated", "Done. It now reads", changed)
             case ForgetArguments():
                 gone = self._remember.delete(
                     _named(reply, asked.memory), actor="persona", turn=reply.turn, request_id=request_id
                 )
-                return _told("Done. It is forgotten", gone)
+                return _told("deleted", "Done. It is forgotten", gone)
         raise AssertionError("every tool has its arguments")
 
     def _save(
@@ -138,12 +138,15 @@ class Tools:
             tags=(), channels=(), make_room=None, source=Source(chat=reply.chat, messages=tuple(heard)),
             request_id=request_id,
         )  # fmt: skip
-        said = "You knew that already" if saved.status == "duplicate" else "Saved"
+        known = saved.status == "duplicate"
+        said = "You knew that already" if known else "Saved"
         forgotten = "".join(f" To make room this was forgotten: {f.memory.text}" for f in saved.forgotten)
         return ToolAnswer(
             ok=True,
             content=f"{said}: {saved.memory.text}{forgotten}{_notes(saved.warnings)}",
+            did="known" if known else "saved",
             memory=saved.memory,
+            forgotten=saved.forgotten,
             notices=saved.notices,
         )
 
@@ -219,8 +222,9 @@ def _named(reply: ReplyAnswer, given: str) -> UUID:
     return same[0]
 
 
-def _told(what: str, answer: ChangeAnswer) -> ToolAnswer:
-    return ToolAnswer(ok=True, content=f"{what}: {answer.memory.text}{_notes(answer.warnings)}", memory=answer.memory)
+def _told(did: Literal["updated", "deleted"], what: str, answer: ChangeAnswer) -> ToolAnswer:
+    content = f"{what}: {answer.memory.text}{_notes(answer.warnings)}"
+    return ToolAnswer(ok=True, content=content, did=did, memory=answer.memory)
 
 
 def _notes(warnings: Sequence[str]) -> str:

@@ -1,10 +1,11 @@
-"""A Discord bot that remembers. It answers where it is mentioned and in direct messages.
+"""A character on Discord that remembers: discord.py talks, Remembrancer keeps the memory. Copy it and change it.
 
-    pip install remembrancer discord.py
-    export DISCORD_TOKEN=… OPENAI_API_KEY=…        # OPENAI_BASE_URL and CHAT_MODEL for another endpoint
+    pip install . discord.py        # in a checkout of Remembrancer
+    export DISCORD_TOKEN=… REMEMBRANCER_CHAT_MODEL=gpt-4o-mini REMEMBRANCER_CHAT_MODEL_KEY=…   # or with _URL
     python discord_bot.py
 
-It needs the intent "message content" (in Discord's developer portal, under Bot).
+In a server it answers when it is mentioned or replied to, in a direct message always. What each piece does, and why, is
+told in docs/discord.md.
 """
 
 from __future__ import annotations
@@ -13,253 +14,236 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import discord
-import openai
 from discord import app_commands
 
 from remembrancer.domain.errors import NotFound, RemembrancerError
 from remembrancer.services import open_memory
-from remembrancer.services.answers import MessageView, NoticeView, ReplyAnswer
+from remembrancer.services.answers import MemoryView, MessageView, NoticeView
+from remembrancer.services.answers_talk import TalkAnswer
 from remembrancer.services.remembrancer import Remembrancer
 
 log = logging.getLogger("bot")
-T = TypeVar("T")
-AGAIN = "🔁"
-ROUNDS = 4
-"""So often the model may call tools before it has to answer."""
+AGAIN = "\N{CLOCKWISE RIGHTWARDS AND LEFTWARDS OPEN CIRCLE ARROWS}"
 LONGEST = 2_000
 """Characters of a Discord message."""
+LOOK_BACK = 500
+"""So many messages of a channel are looked through for one that was edited or deleted."""
 
 
-class MemoryBot(discord.Client):
-    """One persona. What it says and hears is in its memory's chats, one for each channel."""
+class Bot(discord.Client):
+    """One persona. Memories are kept under Discord's ids: names can be changed, and taken by others."""
 
-    def __init__(self, memory: Remembrancer, model: openai.AsyncOpenAI, model_name: str, persona: str) -> None:
+    def __init__(self, memory: Remembrancer, persona: str, *, mod_channel: int | None = None, **options: Any) -> None:
         intents = discord.Intents.default()
-        intents.message_content = True
-        super().__init__(intents=intents, allowed_mentions=discord.AllowedMentions.none())
-        self.memory, self.model, self.model_name, self.persona = memory, model, model_name, persona
-        self.tree = app_commands.CommandTree(self)
-        self.in_line: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # one answer a channel at a time
+        intents.message_content = True  # to be switched on in Discord's developer portal, too
+        super().__init__(intents=intents, allowed_mentions=discord.AllowedMentions.none(), **options)
+        self.memory, self.persona, self.mod_channel = memory, persona, mod_channel
+        self.one_at_a_time: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by channel
         self.names: dict[str, str] = {}
+        self.tree = app_commands.CommandTree(self)
+        add_commands(self)
 
     async def setup_hook(self) -> None:
-        add_commands(self)
+        """Tell Discord which commands there are."""
         await self.tree.sync()
 
-    # -- what Discord tells ----------------------------------------------------------------------------------------
+    # -- talking -------------------------------------------------------------------------------------------------------
 
     async def on_message(self, message: discord.Message) -> None:
-        if message.author.bot:
+        """Answer, or at least know what was said."""
+        if message.author.bot or not message.content.strip():
             return
-        self.names[key_of(message.author)] = message.author.display_name
-        async with self.in_line[message.channel.id]:
-            if message.guild is None or (self.user is not None and self.user.mentioned_in(message)):
+        self.names[str(message.author.id)] = message.author.display_name
+        async with self.one_at_a_time[message.channel.id]:
+            if self.is_for_me(message):
                 await self.answer(message)
             else:
-                await self.overhear(message)
+                await asyncio.to_thread(self.overhear, message)
 
-    async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
-        text = payload.data.get("content")
-        if text and (said := await self.find(payload.channel_id, payload.message_id)) and said.role == "user":
-            await self.ask(lambda: self.memory.edit_message(said.id, text))
+    def is_for_me(self, message: discord.Message) -> bool:
+        """In private, mentioned, or replied to."""
+        replied_to = message.reference.resolved if message.reference else None
+        mine = isinstance(replied_to, discord.Message) and replied_to.author == self.user
+        return message.guild is None or self.user in message.mentions or mine
 
-    async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
-        if said := await self.find(payload.channel_id, payload.message_id):
-            await self.ask(lambda: self.memory.delete_message(said.id))
+    async def answer(self, message: discord.Message, old: discord.Message | None = None) -> None:
+        """A turn: what it says, and to whom it is told what it did. `old`: the answer that this one replaces."""
+        try:
+            async with message.channel.typing():
+                turn = await asyncio.to_thread(self.turn, message)
+        except RemembrancerError as failed:  # the model is away, say: the message is kept, and the reaction asks again
+            log.warning("No answer: %s", failed)
+            await message.add_reaction(AGAIN)
+            return
+        first, *rest = (turn.text[n : n + LONGEST] for n in range(0, len(turn.text), LONGEST))
+        await (old.edit(content=first) if old else message.reply(first, mention_author=False))
+        for part in rest:
+            await message.channel.send(part)
+        for notice in turn.notices:
+            await self.tell(message, notice)
+
+    def turn(self, message: discord.Message) -> TalkAnswer:
+        """The same message again is a new attempt of its turn: what the first one did to memories is undone (D19)."""
+        author = str(message.author.id)
+        today = [
+            m.author
+            for m in self.said(message.channel.id)
+            if m.role == "user" and m.said_at.date() == discord.utils.utcnow().date()
+        ]
+        users = list(dict.fromkeys([author, *today]))  # who takes part: the author first, then who wrote today (D27)
+        people = "; ".join(f"{user} is \u201c{self.names[user]}\u201d" for user in users if user in self.names)
+        return self.memory.talk(
+            self.persona, message=self.text_of(message), users=users, chat=self.chat(message.channel.id),
+            server=str(message.guild.id) if message.guild else None, channel=str(message.channel.id),
+            platform="discord", turn=str(message.id), note=f"The people here: {people}." if people else None,
+        )  # fmt: skip
+
+    def overhear(self, message: discord.Message) -> None:
+        """What is said to others is part of the chat, once there is one."""
+        try:
+            self.memory.post(
+                self.chat(message.channel.id), self.text_of(message), author=str(message.author.id), ref=str(message.id)
+            )
+        except NotFound:
+            log.debug("Nobody has talked to me in %s yet.", message.channel)
+
+    async def tell(self, message: discord.Message, notice: NoticeView) -> None:
+        """A notice goes to those whom it names, and to nobody else (T15)."""
+        to: discord.abc.Messageable | None = None
+        if notice.audience == "everyone" or (notice.audience == "owner" and message.guild is None):
+            to = message.channel
+        elif notice.audience == "owner" and notice.user is not None:
+            to = await self.fetch_user(int(notice.user))
+        elif notice.audience == "managers" and message.guild is not None:
+            mods = message.guild.get_channel(self.mod_channel or 0) or message.guild.public_updates_channel
+            to = mods if isinstance(mods, discord.TextChannel) else await self.fetch_user(message.guild.owner_id or 0)
+        if to is not None:
+            try:
+                await to.send(f"-# {notice.text}"[:LONGEST])
+            except discord.Forbidden:
+                log.info("%s takes no messages of mine.", to)
+
+    # -- what people do to messages ------------------------------------------------------------------------------------
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
-        """🔁 under an answer: whoever asked gets another one, and what the first one saved is taken back."""
-        if str(payload.emoji) != AGAIN or (self.user is not None and payload.user_id == self.user.id):
+        """Whoever asked last may have another answer, by a reaction to the question or to its answer."""
+        if str(payload.emoji) != AGAIN or self.user is None or payload.user_id == self.user.id:
             return
-        channel = await self.channel(payload.channel_id)
-        async with self.in_line[payload.channel_id]:
-            old = await self.find(payload.channel_id, payload.message_id)
-            if old is None or old.role != "persona" or old.turn is None:
-                return
-            asked = await channel.fetch_message(int(old.turn))
-            if asked.author.id == payload.user_id:
-                await self.answer(asked, instead_of=channel.get_partial_message(payload.message_id))
+        channel = self.get_channel(payload.channel_id) or await self.fetch_channel(payload.channel_id)
+        assert isinstance(channel, discord.abc.Messageable)
+        question, old = await channel.fetch_message(payload.message_id), None
+        if question.author == self.user and question.reference and question.reference.message_id:
+            old, question = question, await channel.fetch_message(question.reference.message_id)
+        async with self.one_at_a_time[payload.channel_id]:
+            asked = [m.turn for m in await asyncio.to_thread(self.said, payload.channel_id) if m.role == "user"]
+            if question.author.id == payload.user_id and str(question.id) in asked[-1:]:
+                await self.answer(question, old)
 
-    # -- a turn ----------------------------------------------------------------------------------------------------
-
-    async def answer(self, message: discord.Message, instead_of: discord.PartialMessage | None = None) -> None:
-        """Ask memory, ask the model, run its tools, say it, and tell memory what was said.
-
-        The turn is Discord's id of the message: the same one again is a new attempt, and takes the old one back.
-        """
-        chat, turn = chat_of(message.channel.id), str(message.id)
-        try:
-            reply = await self.ask(
-                lambda: self.memory.reply(
-                    self.persona,
-                    message=self.text_of(message),
-                    users=self.taking_part(message),
-                    server=None if message.guild is None else str(message.guild.id),
-                    channel=str(message.channel.id),
-                    chat=chat,
-                    platform="discord",
-                    turn=turn,
-                )
-            )
-            async with message.channel.typing():
-                text = await self.complete(reply, message)
-        except (openai.OpenAIError, RemembrancerError) as failed:
-            log.warning("No answer to %s: %s", message.id, failed)
-            await message.add_reaction("⚠️")
+    async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
+        """What a person has worded anew reads so from now on; a summary that tells of it is made again (D17)."""
+        text = self.text_of(payload.message)
+        if payload.message.author.bot or not text.strip():
             return
-        if instead_of is not None:
-            sent = await instead_of.edit(content=text[:LONGEST])
-        else:
-            sent = await message.reply(text[:LONGEST])
-            for start in range(LONGEST, len(text), LONGEST):
-                await message.channel.send(text[start : start + LONGEST])
-        await self.ask(
-            lambda: self.memory.post(chat, text, author=self.persona, role="persona", turn=turn, ref=str(sent.id))
-        )
+        async with self.one_at_a_time[payload.channel_id]:
+            found = await asyncio.to_thread(self.find, payload.channel_id, "user", payload.message_id)
+            if found and found.text != text:  # Discord tells of previews of links in the same way
+                await asyncio.to_thread(self.memory.edit_message, found.id, text)
 
-    async def complete(self, reply: ReplyAnswer, message: discord.Message) -> str:
-        """The model's answer, after whatever it remembered on the way."""
-        prompt: list[Any] = list(reply.prompt(self.persona))
-        writers = dict.fromkeys(m.author for m in reply.messages if m.author in self.names)
-        who = ", ".join(f"{key} is {self.names[key]}" for key in writers)
-        prompt.insert(-1, {"role": "system", "content": f"Who writes: {who}."})
-        for left in reversed(range(ROUNDS)):
-            tools: Any = self.memory.tools() if left else openai.omit
-            done = await self.model.chat.completions.create(model=self.model_name, messages=prompt, tools=tools)
-            said = done.choices[0].message
-            if not said.tool_calls:
-                return said.content or "…"
-            prompt.append(said.model_dump(exclude_none=True))
-            for call in said.tool_calls:
-                if call.type == "function":
-                    name, arguments = call.function.name, call.function.arguments
-                    ran = await self.ask(partial(self.memory.run_tool, self.persona, reply, name, arguments))
-                    prompt.append({"role": "tool", "tool_call_id": call.id, "content": ran.content})
-                    await self.notify(message, ran.notices, None if ran.memory is None else ran.memory.subject)
-        return "…"
+    async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
+        """What was deleted is gone."""
+        await self.gone(payload.channel_id, payload.message_id, payload.cached_message)
 
-    async def overhear(self, message: discord.Message) -> None:
-        """What is said beside the bot belongs to the chat, too, once there is one."""
-        if text := self.text_of(message):
-            try:
-                await self.ask(
-                    lambda: self.memory.post(
-                        chat_of(message.channel.id), text, author=key_of(message.author),
-                        ref=str(message.id), request_id=f"discord-{message.id}",
-                    )
-                )  # fmt: skip
-            except NotFound:
-                log.debug("Nobody has talked with the bot in %s yet.", message.channel)
+    async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
+        """The same of many at once."""
+        cached = {m.id: m for m in payload.cached_messages}
+        for message in payload.message_ids:
+            await self.gone(payload.channel_id, message, cached.get(message))
 
-    async def notify(self, message: discord.Message, notices: Sequence[NoticeView], owner: str | None) -> None:
-        """Tell what was saved or forgotten, to those who may know (T15). None of it goes to the model."""
-        for notice in notices:
-            to: discord.abc.Messageable | None = None
-            if notice.audience == "everyone":
-                to = message.channel
-            elif notice.audience == "managers" and message.guild is not None:
-                to = message.guild.public_updates_channel or message.guild.owner
-            elif notice.audience == "owner" and owner is not None:
-                to = message.author if owner == key_of(message.author) else await self.fetch_user(int(owner))
-            if to is not None:
-                try:
-                    await to.send(f"-# {notice.text}"[:LONGEST])
-                except discord.Forbidden:
-                    log.info("A notice found closed doors.")
+    async def gone(self, channel: int, message: int, cached: discord.Message | None) -> None:
+        """Take it out; one of the bot's own, while discord.py still knows which question it answers."""
+        mine = cached.reference if cached and cached.author == self.user else None
+        role, turn = ("persona", mine.message_id) if mine and mine.message_id else ("user", message)
+        async with self.one_at_a_time[channel]:
+            if found := await asyncio.to_thread(self.find, channel, role, turn):
+                await asyncio.to_thread(self.memory.delete_message, found.id)
 
-    # -- small things ----------------------------------------------------------------------------------------------
+    # -- what is known -------------------------------------------------------------------------------------------------
 
-    async def ask(self, work: Callable[[], T]) -> T:
-        """Memory's calls wait for a database, so they run beside the event loop."""
-        return await asyncio.to_thread(work)
+    def chat(self, channel: int) -> str:
+        """A chat for each channel."""
+        return f"discord:{channel}:{self.persona}"
 
     def text_of(self, message: discord.Message) -> str:
-        """Names in place of numbers, and without the mention that calls the bot."""
-        me = self.user if message.guild is None else message.guild.me
-        return message.clean_content.replace(f"@{me.display_name}" if me else "", "").strip()
+        """With names in place of numbers, and without the mention that calls the bot."""
+        me = message.guild.me if message.guild else self.user
+        text = message.clean_content.replace(f"@{me.display_name}" if me else "", "").strip()
+        return text or message.clean_content
 
-    def taking_part(self, message: discord.Message) -> list[str]:
-        """The author first, then whoever wrote in this chat today (D27)."""
+    def said(self, channel: int) -> Sequence[MessageView]:
+        """The newest messages, oldest first."""
         try:
-            said = self.memory.messages(chat_of(message.channel.id), limit=200).messages
+            return self.memory.messages(self.chat(channel), limit=LOOK_BACK).messages
         except NotFound:
-            said = []
-        today = message.created_at.date()
-        others = [m.author for m in said if m.role == "user" and m.said_at.date() == today]
-        return list(dict.fromkeys([key_of(message.author), *others]))
+            return []
 
-    async def find(self, channel: int, message: int) -> MessageView | None:
-        """A Discord message as memory knows it, if it is one of the last: by turn, or by what was posted as `ref`."""
-        try:
-            page = await self.ask(lambda: self.memory.messages(chat_of(channel), limit=200))
-        except NotFound:
-            return None
-        known = (m for m in reversed(page.messages) if str(message) in (m.ref, m.turn if m.role == "user" else None))
-        return next(known, None)
+    def find(self, channel: int, role: str, message: int) -> MessageView | None:
+        """The message that Discord knows by this id: a question and its answer have it as their turn."""
+        known = [m for m in self.said(channel) if m.role == role and str(message) in (m.turn, m.ref)]
+        return known[0] if known else None
 
-    async def channel(self, channel: int) -> Any:
-        return self.get_channel(channel) or await self.fetch_channel(channel)
+    def of(self, scope: str, subject: int) -> Sequence[MemoryView]:
+        """What is remembered of a person, or for a server."""
+        (one,) = self.memory.list(self.persona, scope=scope, subject=str(subject)).lists
+        return one.memories
 
 
-def add_commands(bot: MemoryBot) -> None:
-    """Slash commands; only who calls them sees the answers."""
+def add_commands(bot: Bot) -> None:
+    """Everybody sees what is remembered of them and for the server, and deletes what is theirs; nothing of others."""
 
-    @bot.tree.command(description="What is remembered of you, and of this server")
+    async def say(interaction: discord.Interaction, text: str) -> None:
+        await interaction.response.send_message(text[:LONGEST] or "Nothing.", ephemeral=True)
+
+    async def choose(interaction: discord.Interaction, typed: str) -> list[app_commands.Choice[str]]:
+        mine = await asyncio.to_thread(bot.of, "personal", interaction.user.id)
+        near = [m for m in mine if typed.casefold() in m.text.casefold()][:25]
+        return [app_commands.Choice(name=m.text[:100], value=str(m.id)) for m in near]
+
+    @bot.tree.command(description="What I remember of you, and of this server")
     async def memories(interaction: discord.Interaction) -> None:
-        mine = await bot.ask(lambda: bot.memory.list(bot.persona, scope="personal", subject=key_of(interaction.user)))
-        lists = list(mine.lists)
+        found = [*await asyncio.to_thread(bot.of, "personal", interaction.user.id)]
         if interaction.guild_id is not None:
-            here = str(interaction.guild_id)
-            lists += (await bot.ask(lambda: bot.memory.list(bot.persona, scope="server", subject=here))).lists
-        found = [f"`{m.id.hex[:8]}` {m.text} *({m.state})*" for one in lists for m in one.memories]
-        await interaction.response.send_message("\n".join(found)[:LONGEST] or "Nothing yet.", ephemeral=True)
+            found += await asyncio.to_thread(bot.of, "server", interaction.guild_id)
+        await say(interaction, "\n".join(f"- {m.text} ({m.state})" for m in found))
 
-    @bot.tree.command(description="Forget something that is remembered of you")
-    @app_commands.describe(memory="Its first 8 digits, as /memories shows them")
+    @bot.tree.command(description="Why I remember it, or why it slipped my mind")
+    async def why(interaction: discord.Interaction, text: str) -> None:
+        told = await asyncio.to_thread(bot.memory.why, text, persona=bot.persona)
+        theirs = (("personal", str(interaction.user.id)), ("server", str(interaction.guild_id)))
+        mine = (told.memory.scope, told.memory.subject) in theirs
+        await say(interaction, f"{told.memory.text}: {told.verdict}" if mine else "I know of nothing like that.")
+
+    @bot.tree.command(description="Forget it")
     async def forget(interaction: discord.Interaction, memory: str) -> None:
-        mine = await bot.ask(lambda: bot.memory.list(bot.persona, scope="personal", subject=key_of(interaction.user)))
-        found = [m for one in mine.lists for m in one.memories if memory and m.id.hex.startswith(memory.strip("` "))]
-        if len(found) == 1:
-            await bot.ask(lambda: bot.memory.delete(found[0].id))
-        said = f"Forgotten: {found[0].text}" if len(found) == 1 else "No memory of yours begins like that."
-        await interaction.response.send_message(said, ephemeral=True)
+        known = {str(m.id) for m in await asyncio.to_thread(bot.of, "personal", interaction.user.id)}
+        gone = await asyncio.to_thread(bot.memory.delete, memory) if memory in known else None
+        await say(interaction, f"Forgotten: {gone.memory.text}" if gone else "Choose one from the list.")
 
-    @bot.tree.command(description="Why something is not remembered")
-    @app_commands.describe(fact="A fact in a few words: Juno's cat")
-    async def why(interaction: discord.Interaction, fact: str) -> None:
-        told = await bot.ask(lambda: bot.memory.why(fact, persona=bot.persona))
-        theirs = told.memory.subject in (key_of(interaction.user), str(interaction.guild_id))
-        said = (
-            f"**{told.memory.text}**\n{told.verdict}"
-            if theirs
-            else "Nothing of yours, or of this server's, reads like that."
-        )
-        await interaction.response.send_message(said[:LONGEST], ephemeral=True)
+    forget.autocomplete("memory")(choose)
 
-
-def chat_of(channel: int) -> str:
-    return f"discord-{channel}"
-
-
-def key_of(user: discord.abc.User) -> str:
-    """Names change, ids do not."""
-    return str(user.id)
-
-
-def main() -> None:
-    persona = os.environ.get("PERSONA", "mira")
-    with open_memory() as memory:
-        memory.set_persona(
-            persona, instructions=os.environ.get("INSTRUCTIONS", f"You are {persona}, a cheerful guest.")
-        )
-        bot = MemoryBot(memory, openai.AsyncOpenAI(), os.environ.get("CHAT_MODEL", "gpt-4o-mini"), persona)
-        bot.run(os.environ["DISCORD_TOKEN"])
+    @bot.tree.error
+    async def failed(interaction: discord.Interaction, error: app_commands.AppCommandError) -> None:
+        cause = error.original if isinstance(error, app_commands.CommandInvokeError) else error
+        if not isinstance(cause, RemembrancerError):
+            log.error("A command failed.", exc_info=cause)
+        await say(interaction, str(cause) if isinstance(cause, RemembrancerError) else "That did not work.")
 
 
 if __name__ == "__main__":
-    main()
+    moderators = os.environ.get("MOD_CHANNEL")
+    with open_memory() as remembers:
+        talker = Bot(remembers, os.environ.get("PERSONA", "mira"), mod_channel=int(moderators) if moderators else None)
+        talker.run(os.environ["DISCORD_TOKEN"])

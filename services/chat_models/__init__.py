@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from remembrancer.services.chat_models.model import Answered, ChatModel, ModelFailed, Prices, Usage
+from remembrancer.services.chat_models.model import (
+    Answered,
+    ChatModel,
+    ModelFailed,
+    Prices,
+    Spoken,
+    ToolCall,
+    Usage,
+)
 
-__all__ = ["Answered", "ChatModel", "ModelFailed", "Prices", "Usage", "make_chat_model"]
+__all__ = ["Answered", "ChatModel", "ModelFailed", "Prices", "Spoken", "ToolCall", "Usage", "make_chat_model"]
 
 
 def make_chat_model(

@@ -24,13 +24,23 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Any]:
     return schema
 
 
+def without_thoughts(text: str) -> str:
+    """What a model says, without what it thinks aloud in between."""
+    return _THOUGHT.sub("", text)
+
+
+def writable(text: str) -> str:
+    """What a model wrote, as it can be kept: without NUL, halves of surrogate pairs and blanks around it."""
+    return "".join(c for c in text if c != "\x00" and not "\ud800" <= c <= "\udfff").strip()
+
+
 def read_json(text: str, shape: type[T]) -> T:
     """The first JSON object in a text, in a code fence or bare, checked.
 
     Raises:
         ModelFailed: there is none, or it does not fit.
     """
-    spoken = _THOUGHT.sub("", text)
+    spoken = without_thoughts(text)
     for candidate in (*_FENCE.findall(spoken), spoken):
         start = candidate.find("{")
         if start < 0:

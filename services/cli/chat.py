@@ -1,4 +1,4 @@
-"""The group `chat`: opening one, what was said, said there, worded anew, taken out, and going on as another chat."""
+"""The group `chat`: talking, opening one, what was said, worded anew, taken out, and going on as another chat."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from remembrancer.services.cli.arguments import RequestId, TextOption, option
 from remembrancer.services.cli.message_ids import ChatKey, MessageId, message_id
 from remembrancer.services.cli.screen import shown
 from remembrancer.services.cli.session import Session
+from remembrancer.services.cli.talk import talk
 from remembrancer.services.cli.transfer import read_file
 from remembrancer.services.cli.verb import group, verb
 from remembrancer.services.cli.ways_in import chat_save
@@ -188,8 +189,8 @@ def _short(message: UUID) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add this group."""
-    verbs = typer.Typer(help="What is said in a chat.", rich_markup_mode=app.rich_markup_mode)
-    group(verbs)
+    verbs = typer.Typer(rich_markup_mode=app.rich_markup_mode)
+    group(verbs, alone=talk)
     for name, work in (
         ("show", chat_show),
         ("open", chat_open),

@@ -1,4 +1,4 @@
-"""`demo --play FILE`: conversations as they went, on a real store: turns search, facts are saved."""
+"""`demo --play FILE`: conversations as they went, on a real store: turns search, facts are saved, chats summarised."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from rich.text import Text
 from remembrancer.domain.errors import InvalidInput, Refused
 from remembrancer.domain.identity import Subject
 from remembrancer.services.answers import Answer, ReplyAnswer
-from remembrancer.services.cli.conversation import Conversation, Meeting, read_conversations
+from remembrancer.services.cli import played_chat
+from remembrancer.services.cli.conversation import Conversation, Meeting, Turn, read_conversations
 from remembrancer.services.cli.demo import PATIENCE, Told, command, where_it_is, with_room
+from remembrancer.services.cli.played_chat import Kept, PlayedChat, summarise_in_step
 from remembrancer.services.cli.screen import Screen
 from remembrancer.services.cli.session import Session
 from remembrancer.services.remembrancer import Remembrancer
@@ -62,6 +64,7 @@ class PlayedConversation(Answer):
     persona: str
     sessions: Sequence[PlayedSession]
     total: Counts
+    chat: PlayedChat
 
 
 class PlayedFile(Answer):
@@ -70,6 +73,7 @@ class PlayedFile(Answer):
     tenant: str
     data: str
     model: str
+    summaries_by: str
     conversations: Sequence[PlayedConversation]
     total: Counts
     seconds: float
@@ -114,14 +118,15 @@ def play(
     with here.open(clock=clock, **settings, **place, **policy) as memory:
         embedder = memory.engine.deps.embedder
         model = "none" if embedder is None else embedder.model
+        by = summarise_in_step(memory)
         played = []
         with here.screen.progress("Playing") as progress:
             done, steps = 0, sum(len(s.turns) + len(s.facts) for c in found for s in c.sessions)
 
-            def step() -> None:
+            def step(what: str = "") -> None:
                 nonlocal done
-                done += 1
-                progress(done, steps)
+                done += not what
+                progress(done, steps, what)
 
             for c in found:
                 player = _Player(memory, clock, c, persona or c.speakers[1], step)
@@ -131,6 +136,7 @@ def play(
             tenant=str(place["tenant"]),
             data=where_it_is(memory),
             model=model,
+            summaries_by=by,
             conversations=played,
             total=_total(x.total for x in played),
             seconds=round(time.monotonic() - began, 1),
@@ -154,11 +160,11 @@ class _Player:
     """One conversation: the persona's memory of it is one list, that of a server of its own."""
 
     def __init__(
-        self, memory: Remembrancer, clock: PlayedClock, c: Conversation, persona: str, step: Callable[[], None]
+        self, memory: Remembrancer, clock: PlayedClock, c: Conversation, persona: str, step: Callable[..., None]
     ) -> None:
         self._memory, self._clock, self._c, self._persona, self._step = memory, clock, c, persona, step
-        self._users = [s for s in dict.fromkeys(c.speakers) if s != persona][:1]
         self._prefixes: dict[str, int] = {}
+        self._kept, self._chat = Kept(memory), PlayedChat()
 
     def conversation(self, screen: Screen | None) -> PlayedConversation:
         """All sessions in order, each with a line on the screen."""
@@ -173,12 +179,13 @@ class _Player:
         total = _total(sessions)
         if screen is not None:
             screen.line(Text(_line(_values(total)), "bold"))
+            played_chat.draw(screen, self._chat, total.turns)
             screen.line("")
-        return PlayedConversation(id=self._c.id, persona=self._persona, sessions=sessions, total=total)
+        return PlayedConversation(id=self._c.id, persona=self._persona, sessions=sessions, total=total, chat=self._chat)
 
     def _session(self, number: int, meeting: Meeting) -> PlayedSession:
         self._clock.now = meeting.at
-        replies = [self._reply(t.text) for t in meeting.turns]
+        replies = [self._reply(t) for t in meeting.turns]
         counts = Counts(
             turns=len(replies),
             unsearched=sum(r.search.status != "ok" for r in replies),
@@ -187,6 +194,8 @@ class _Player:
         )
         for fact in meeting.facts:
             counts = counts.plus(self._save(fact.text, replies[-1].turn if replies else None))
+        self._chat = self._kept.catch_up()
+        self._step(played_chat.in_progress(self._chat))
         (now,) = self._memory.list(self._persona, scope="server", subject=self._c.id).lists
         return PlayedSession(
             **dict(counts),
@@ -196,9 +205,11 @@ class _Player:
             drawer=sum(not m.on_desk for m in now.memories),
         )
 
-    def _reply(self, text: str) -> ReplyAnswer:
+    def _reply(self, turn: Turn) -> ReplyAnswer:
+        """Each turn searches, and is in the chat by that, as said by its speaker."""
         self._clock.step()
-        answer = self._memory.reply(self._persona, message=text, users=self._users, server=self._c.id)
+        answer = self._memory.reply(self._persona, message=turn.text, users=[turn.speaker], server=self._c.id)
+        self._kept.heard(answer)
         self._step()
         return answer
 
@@ -255,6 +266,7 @@ def _end(screen: Screen, answer: PlayedFile) -> None:
         f"{t.turns:,} replies, {t.saved:,} facts saved, {t.recalled:,} recalled, {t.evicted:,} forgotten, "
         f"{t.refused:,} refused; {t.tokens:,} tokens sent, {t.tokens_a_reply:,.0f} a reply"
     )
+    played_chat.draw_all(screen, [c.chat for c in answer.conversations], t.turns, answer.summaries_by)
     if t.unsearched:
         screen.labelled("note", f"{t.unsearched:,} of the replies went without search.", "yellow")
     screen.line("")

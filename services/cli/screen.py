@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
@@ -25,7 +25,11 @@ _OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 _ENDLESS = 100_000
 """Columns of a pipe: nothing is wrapped there."""
 
-Progress = Callable[[int, int | None], None]
+
+class Progress(Protocol):
+    """Told what is done of how much, and what is being done if that changes."""
+
+    def __call__(self, done: int, total: int | None, what: str = "") -> None: ...  # noqa: D102
 
 
 def shown(text: str) -> str:
@@ -159,7 +163,7 @@ class Screen:
         """A bar for what takes its time; gone when it is done. What is drawn meanwhile stands above it."""
         aside = self._aside()
         if not aside.fancy:
-            yield lambda _done, _total: None
+            yield lambda done, total, what="": None
             return
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
@@ -167,7 +171,11 @@ class Screen:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Bar(*columns, console=aside.console, transient=True) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+            def told(done: int, total: int | None, what: str = "") -> None:
+                bar.update(task, completed=done, total=total, description=shown(what) or None)
+
+            yield told
 
     @contextmanager
     def steps(self, names: Mapping[str, str]) -> Iterator[Callable[[str, int, int], None]]:

@@ -183,12 +183,9 @@ def reply(screen: Screen, answer: ReplyAnswer, *, show_prompt: bool) -> None:
     screen.heading(f"turn {answer.turn}{again}", f"chat {answer.chat}, {how}")
     if search.candidates:
         screen.line("")
-        screen.heading("Candidates", f"a match from {search.threshold:.3f} on, {search.model}")
-        screen.table(_CANDIDATES, [_candidate(c) for c in search.candidates])
+        searched(screen, answer)
     screen.line("")
-    on_desk = answer.prefix.memories
-    screen.heading("On the desk", f"{len(on_desk)} sent from the start, fingerprint {answer.prefix.fingerprint[:12]}")
-    memories(screen, on_desk)
+    on_desk(screen, answer)
     if answer.late.recalled:
         screen.line("")
         screen.heading("Recalled", "added to this reply")
@@ -205,6 +202,23 @@ def reply(screen: Screen, answer: ReplyAnswer, *, show_prompt: bool) -> None:
             screen.line("")
             screen.heading(title)
             screen.block(text)
+
+
+def searched(screen: Screen, answer: ReplyAnswer) -> None:
+    """What the newest message was compared with."""
+    search = answer.search
+    if search.candidates:
+        screen.heading("Candidates", f"a match from {search.threshold:.3f} on, {search.model}")
+        screen.table(_CANDIDATES, [_candidate(c) for c in search.candidates])
+    else:
+        screen.line("Nothing was found." if search.reason is None else f"Not searched: {search.reason}.")
+
+
+def on_desk(screen: Screen, answer: ReplyAnswer) -> None:
+    """What was sent from the start."""
+    desk = answer.prefix.memories
+    screen.heading("On the desk", f"{len(desk)} sent from the start, fingerprint {answer.prefix.fingerprint[:12]}")
+    memories(screen, desk)
 
 
 _PASSAGES = (

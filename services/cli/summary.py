@@ -36,7 +36,7 @@ def show(here: Session, chat: ChatKey) -> None:
     """The summary as it is sent with every message, part by part."""
     with here.open() as memory:
         answer = memory.summary(chat)
-    here.show(answer, lambda screen: _summary(screen, answer))
+    here.show(answer, lambda screen: whole(screen, answer))
 
 
 def rules(here: Session, chat: ChatKey) -> None:
@@ -153,7 +153,8 @@ def _full(memory: Remembrancer, chat: str, given: str) -> str:
     return found[0]
 
 
-def _summary(screen: Screen, a: SummaryAnswer) -> None:
+def whole(screen: Screen, a: SummaryAnswer) -> None:
+    """Part by part, with the rules and what waits."""
     if not a.parts and not a.rules:
         screen.line("Nothing is summarised yet.")
     for part in a.parts:

@@ -40,16 +40,31 @@ def verb(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., N
     return register
 
 
-def group(app: typer.Typer, *more: inspect.Parameter) -> None:
-    """Take the shared options before the verb, too; without a verb, say which there are."""
+def group(app: typer.Typer, *more: inspect.Parameter, alone: Callable[..., None] | None = None) -> None:
+    """Take the shared options before the verb, too; without a verb, say which there are.
+
+    Args:
+        more: options of the group itself.
+        alone: what runs where no verb is named; its own options are the group's, and no verb's.
+    """
+    own = [] if alone is None else list(inspect.signature(alone, eval_str=True).parameters.values())[1:]
 
     def remember(ctx: typer.Context, **given: Any) -> None:
-        ctx.obj = Options(**{p.name: given[p.name] for p in _COMMON}).over(ctx.obj)
-        if ctx.invoked_subcommand is None:
+        options = ctx.obj = Options(**{p.name: given[p.name] for p in _COMMON}).over(ctx.obj)
+        of_group, defaults = {p.name: given[p.name] for p in own}, {p.name: p.default for p in own}
+        if ctx.invoked_subcommand is not None:
+            if of_group != defaults:
+                raise typer.BadParameter(f"the options before {ctx.invoked_subcommand} are not its own.", ctx=ctx)
+        elif alone is None or of_group == defaults:
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(USAGE)
+        else:
+            with told(options):
+                alone(Session(options), **of_group)
 
-    _take(remember, list(more))
+    _take(remember, [*more, *own])
+    if alone is not None:
+        remember.__doc__ = alone.__doc__
     app.callback(invoke_without_command=True)(remember)
 
 

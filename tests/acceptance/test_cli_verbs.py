@@ -54,7 +54,7 @@ def test_save_answers_with_the_memory_as_every_face_shows_it(remembrancer: Comma
     assert set(answer["memory"]) == set(MemoryView.model_fields)
     assert answer["memory"]["text"] == MOCHI
     assert (answer["memory"]["until"], answer["memory"]["tags"]) == ("2999-05-12", ["cats"])
-    assert answer["notices"] == [{"audience": "everyone", "text": f"Remembered: \u201c{MOCHI}\u201d"}]
+    assert answer["notices"] == [{"audience": "everyone", "text": f"Remembered: \u201c{MOCHI}\u201d", "user": None}]
 
 
 def test_save_says_it_in_words_with_an_id_that_can_be_typed(remembrancer: CommandLine) -> None:

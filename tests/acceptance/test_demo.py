@@ -17,7 +17,10 @@ import pytest
 from rich.cells import cell_len
 
 from remembrancer.services.cli import story
+from remembrancer.services.cli.quoting import Quoting
+from remembrancer.services.summary_prompts import ChunkDraft, CondensedDraft, LongTermDraft, MergedDraft
 from tests.support.command_line import PROGRAM, CommandLine, plain
+from tests.support.scripted_chat import ScriptedChat
 
 MOCHI = "Juno's cat is named Mochi"
 CHECKOUT = Path(__file__).parents[2]
@@ -231,6 +234,78 @@ def test_a_played_file_prints_a_line_a_session_and_the_totals(remembrancer: Comm
     assert rows[3].split()[:3] == ["total", "6", "2"]
     assert "note: 6 of the replies went without search." in out
     assert max(map(cell_len, out.splitlines()[:7])) < 80
+
+
+SMALL = {
+    f"REMEMBRANCER_{name}": number
+    for name, number in (("CHUNK_MESSAGES", "4"), ("RECENT_SUMMARIES", "2"), ("MERGED_SUMMARIES", "2"))
+}
+
+
+@pytest.fixture
+def long_file(tmp_path: Path) -> Path:
+    """Eight sessions of ten messages each: 30 more than a live window holds."""
+    path = tmp_path / "long.json"
+    sessions = [
+        {"at": AT.format(day), "turns": [
+            {"speaker": ("Ana", "Ben")[n % 2], "text": f"Today is day {day}. I say number {n}."} for n in range(10)
+        ]}
+        for day in range(1, 9)
+    ]  # fmt: skip
+    path.write_text(json.dumps([{"id": "c-1", "speakers": ["Ana", "Ben"], "sessions": sessions}]), "utf-8")
+    return path
+
+
+def test_a_played_file_keeps_window_and_summaries_by_a_script_that_says_so(database_url: str, long_file: Path) -> None:
+    """R2, R4"""
+    remembrancer = CommandLine(database_url, **SMALL)
+    told = remembrancer.json("demo", "--play", str(long_file))
+    assert told["summaries_by"] == "a script that quotes"
+    chat = told["conversations"][0]["chat"]
+    assert (chat["messages"], chat["window"], chat["unsent"]) == (80, 50, 0)
+    assert (chat["long_term"], chat["merged"], chat["recent"]) == (1, 1, 1)  # 7 chunks of 4, of 30 messages
+    assert chat["unsummarised"] == 80 - 7 * 4
+    assert chat["sent"] < chat["whole"]
+    where = ("--tenant", told["tenant"])
+    parts = remembrancer.json(*where, "summary", "show", "server:c-1:Ben")["parts"]
+    assert "- 2023-05-01, Ana: \u201cToday is day 1.\u201d" in parts[0]["text"]
+    shown = remembrancer.json(*where, "chat", "show", "server:c-1:Ben", "--limit", "2")["messages"]
+    assert [(m["author"], m["said_at"][:10]) for m in shown] == [("Ana", "2023-05-08"), ("Ben", "2023-05-08")]
+    out = remembrancer("demo", "--play", str(long_file), "--limit-sessions", "1").out
+    assert "note: summaries by a script that quotes; set REMEMBRANCER_CHAT_MODEL for real ones." in out
+
+
+def test_where_a_chat_model_is_configured_it_makes_the_summaries_of_a_played_file(
+    database_url: str, long_file: Path
+) -> None:
+    with ScriptedChat() as model:
+        chosen = {"REMEMBRANCER_CHAT_MODEL": "scripted", "REMEMBRANCER_CHAT_MODEL_URL": model.url}
+        out = CommandLine(database_url, **SMALL, **chosen)("demo", "--play", str(long_file)).out
+    assert "chat: 80 messages, 50 live, 52 in no summary\nsummaries: 1 long-term, 1 merged, 1 recent" in out
+    assert "summaries by scripted" in out
+    assert "note: summaries" not in out
+    assert sum(asked.shape == "ChunkDraft" for asked in model.requests) == 7
+
+
+def test_the_script_that_quotes_answers_every_question_that_a_summary_asks() -> None:
+    script = Quoting()
+
+    def ask(question: str, shape: type[Any]) -> Any:
+        return script.ask("", question, shape, timeout=1.0).value
+
+    said = "#1 [2026-05-04 12:00] juno: Hi. My cat is\ncalled Mochi.\n#2 [2026-05-04 12:01] mira: A fine name, that is!"
+    chunk = ask(said, ChunkDraft)
+    assert chunk.summary.splitlines() == [
+        "2026-05-04, juno: \u201cHi.\u201d", "2026-05-04, juno: \u201cMy cat is called Mochi.\u201d",
+        "2026-05-04, mira: \u201cA fine name, that is!\u201d",
+    ]  # fmt: skip
+    assert chunk.rules == []
+    parts = "## 2026-05-04 12:00 to 2026-05-04 12:01\none\ntwo\n\n## undated\nthree"
+    assert ask(parts, MergedDraft).summary == "one\ntwo\nthree"
+    grown = ask(f"LONG-TERM SUMMARY\nThere is none yet.\n\nNEW SUMMARIES\n{parts}", LongTermDraft)
+    assert (grown.chronology, grown.state) == (["one", "three"], ["three"])
+    old = "OLDER LINES\n- a\n- b\n- c\n- d\n\nPROMISES\n1. p\n\nREFERENCES\n\nSTATE\n1. s"
+    assert ask(old, CondensedDraft).chronology == ["a", "d"]
 
 
 def test_the_policy_of_a_played_file_can_be_chosen(remembrancer: CommandLine, file: Path) -> None:

@@ -1,234 +1,284 @@
-"""The example of docs/discord.md on the real discord.py, with Discord and a model on loopback."""
+"""The bot of docs/discord.md: the real discord.py, with a Discord on loopback and a scripted chat model."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import openai
 import pytest
-from aiohttp import web
 
+from remembrancer.services import open_memory
 from remembrancer.services.remembrancer import Remembrancer
-from tests.support.fake_discord import BOT, CHANNEL, GUILD, JUNO, KAI, FakeDiscord
-from tests.support.world import World
+from tests.support.fake_discord import CHANNEL, GUILD, JUNO, KAI, ME, MODS, OWNER, FakeDiscord, Who
+from tests.support.fake_openai import FakeOpenAI
+from tests.support.scripted_chat import Behaviour, ScriptedChat, calls, says, status
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "discord_bot.py"
-Say = Callable[[list[dict[str, Any]]], dict[str, Any]]
-
-
-class Model:
-    """A chat-completions endpoint: `says` makes the next message of each prompt."""
-
-    def __init__(self) -> None:
-        self.says: Say = lambda _: {"content": "hello"}
-        self.prompts: list[list[dict[str, Any]]] = []
-
-    async def __aenter__(self) -> Model:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._answer)
-        self._runner = web.AppRunner(app)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        (_, port), *_ = self._runner.addresses
-        self.client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.client.close()
-        await self._runner.cleanup()
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.prompts.append(body["messages"])
-        said = self.says(body["messages"])
-        if (status := said.pop("status", 200)) != 200:
-            return web.json_response({"error": {"message": "down"}}, status=status)
-        ended = "tool_calls" if said.get("tool_calls") else "stop"
-        choice = {"index": 0, "message": {"role": "assistant", "content": None} | said, "finish_reason": ended}
-        return web.json_response(
-            {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-        )
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/discord_bot.py"
+CAT = "Juno's cat is named Mochi"
+CHAT = f"discord:{CHANNEL}:mira"
+REMEMBERS_CAT = calls(("remember", {"text": CAT}))
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    made = {"id": "call-1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    return {"tool_calls": [made]}
+class Stage:
+    """A bot, and all that is around it."""
+
+    def __init__(self, memory: Remembrancer, model: ScriptedChat, example: ModuleType) -> None:
+        self.memory, self.model, self.example = memory, model, example
+        self.messages: dict[str, dict[str, Any]] = {}  # Discord's, whatever becomes of the bot
+
+    def play(self, scene: Callable[[FakeDiscord], Awaitable[None]], **bot: Any) -> None:
+        async def run() -> None:
+            talker = self.example.Bot(self.memory, "mira", **bot)
+            async with FakeDiscord(self.messages) as discord, discord.running(talker):
+                await scene(discord)
+
+        asyncio.run(run())
+
+    def said(self, chat: str = CHAT) -> list[tuple[str, str]]:
+        return [(m.author, m.text) for m in self.memory.messages(chat).messages]
+
+    def mine(self, user: str = JUNO.id) -> list[str]:
+        return [m.text for m in self.memory.list("mira", scope="personal", subject=user).lists[0].memories]
+
+    def prompt(self, number: int) -> str:
+        return "\n".join(str(m["content"]) for m in self.model.requests[number].messages)
 
 
-def remembers(text: str, about: str | None = None) -> Say:
-    """Calls `remember` once, then says what it was told of that."""
-
-    def say(prompt: list[dict[str, Any]]) -> dict[str, Any]:
-        if prompt[-1]["role"] == "tool":
-            return {"content": f"noted ({prompt[-1]['content']})"}
-        return call("remember", text=text, **({} if about is None else {"about": about}))
-
-    return say
-
-
-@asynccontextmanager
-async def running(memory: Remembrancer) -> AsyncIterator[tuple[FakeDiscord, Model, Any]]:
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
     spec = importlib.util.spec_from_file_location("discord_bot", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    async with FakeDiscord() as discord, Model() as model:
-        bot = example.MemoryBot(memory, model.client, "m", "mira")
-        task = asyncio.create_task(bot.start("a-token"))
-        try:
-            while bot.get_channel(CHANNEL) is None and not task.done():  # it calls itself ready two seconds later
-                await asyncio.sleep(0.01)
-            if not task.done():
-                yield discord, model, bot
-        finally:
-            await bot.close()
-            await task
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def on_discord(database_url: str, story: Callable[[FakeDiscord, Model, World, Any], Any]) -> None:
-    async def told() -> None:
-        with World(database_url, background=True) as world:
-            world.memory.set_persona("mira", instructions="You are mira.")
-            async with running(world.memory) as (discord, model, bot):
-                await asyncio.wait_for(story(discord, model, world, bot), 60)
-
-    asyncio.run(told())
-
-
-def texts(world: World, scope: str, subject: object) -> list[str]:
-    return [m.text for one in world.memory.list("mira", scope=scope, subject=str(subject)).lists for m in one.memories]
-
-
-async def is_said(world: World, channel: int, expected: list[str]) -> None:
-    """The bot tells memory what it said after it said it."""
-    for _ in range(400):
-        page = await asyncio.to_thread(world.memory.messages, f"discord-{channel}")
-        if (now := [m.text for m in page.messages]) == expected:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(now)
+@pytest.fixture
+def stage(database_url: str, example: ModuleType) -> Iterator[Stage]:
+    with (
+        ScriptedChat() as model,
+        FakeOpenAI(dimensions=256) as embedder,
+        open_memory(
+            database_url, embedder="openai", embedder_model="words", embedder_url=embedder.url, match_threshold=0.3,
+            chat_model="scripted", chat_model_url=model.url,
+        ) as memory,
+    ):  # fmt: skip
+        yield Stage(memory, model, example)
 
 
-def test_it_saves_by_tool_answers_and_brings_to_mind_what_it_saved(database_url: str) -> None:
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        model.says = remembers("Juno's cat is named Mochi", "server")
-        await discord.says(JUNO, "my cat is named Mochi", mention=True)
-        assert (await discord.sent(2)).content.startswith("noted (Saved: Juno's cat is named Mochi")
-        assert discord.posted[0].content.startswith("-# ")  # the notice, and it is in no prompt (T15)
-        assert "-# " not in json.dumps(model.prompts)
-        assert texts(world, "server", GUILD) == ["Juno's cat is named Mochi"]
-        model.says = lambda _: {"content": "she is well"}
-        await discord.says(KAI, "how is Mochi the cat?", mention=True)
-        await discord.sent(3)
-        prompt = model.prompts[-1]
-        assert "Juno's cat is named Mochi" in prompt[0]["content"]
-        assert f"{JUNO}: my cat is named Mochi" in [m["content"] for m in prompt]
-        assert f"{JUNO} is Juno, {KAI} is Kai" in prompt[-2]["content"]
-        assert [m["role"] for m in prompt if m["content"].startswith("noted")] == ["assistant"]
+def test_t15_a_mention_is_answered_what_it_learns_is_kept_and_told_to_its_owner_alone(stage: Stage) -> None:
+    stage.model.script = [REMEMBERS_CAT, says("What a name!"), says("Asleep on my tea.")]
 
-    on_discord(database_url, story)
+    async def scene(discord: FakeDiscord) -> None:
+        asked = await discord.says(JUNO, "my cat is called Mochi")
+        assert await discord.sent(1) == ["What a name!"]
+        post = await discord.did("POST", f"channels/{CHANNEL}/messages")
+        assert str(post.body["message_reference"]["message_id"]) == asked
+        assert post.body["allowed_mentions"]["parse"] == []
+        assert await discord.sent(1, f"7{JUNO.id}") == [f"-# Remembered: \u201c{CAT}\u201d"]
+        await discord.says(JUNO, "how is she?")
+        assert await discord.sent(2) == ["What a name!", "Asleep on my tea."]
+        assert [discord.texts(where) for where in (f"7{KAI.id}", f"7{OWNER.id}", MODS)] == [[], [], []]
 
-
-def test_what_it_saves_of_a_person_is_told_to_that_person_alone(database_url: str) -> None:
-    """T15: a notice on a personal memory goes to its owner."""
-
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        model.says = remembers("Juno is allergic to nuts")
-        await discord.says(JUNO, "I am allergic to nuts", mention=True)
-        await discord.sent(2)
-        notices = [s for s in discord.posted if s.content.startswith("-# ")]
-        assert [s.channel for s in notices] == [discord.direct[JUNO]]
-        assert texts(world, "personal", JUNO) == ["Juno is allergic to nuts"]
-
-    on_discord(database_url, story)
+    stage.play(scene)
+    assert stage.mine() == [CAT]
+    assert stage.said() == [
+        (JUNO.id, "my cat is called Mochi"), ("mira", "What a name!"), (JUNO.id, "how is she?"),
+        ("mira", "Asleep on my tea."),
+    ]  # fmt: skip
+    assert CAT in stage.prompt(2)
+    assert f"{JUNO.id} is \u201cJuno\u201d" in stage.prompt(2)
+    assert not any("Remembered:" in stage.prompt(n) for n in range(3))
+    assert stage.model.requests[0].tools == ["remember", "update_memory", "forget_memory"]
 
 
-def test_the_arrow_takes_back_what_the_turn_saved(database_url: str) -> None:
-    """D19, R14: another answer in place of the first one; only who asked may do so."""
+def test_t6_what_is_in_no_desk_comes_to_mind_when_somebody_asks(stage: Stage) -> None:
+    for text in (CAT, "Kai plays the oboe"):
+        stage.memory.save("mira", scope="server", subject=GUILD, text=text, actor="persona")
+    stage.memory.set_policy(desk_limit=1)
 
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        model.says = remembers("Juno keeps bees", "server")
-        await discord.says(JUNO, "guess what I keep", mention=True)
-        first = await discord.sent(2)
-        model.says = lambda _: {"content": "I have no idea"}
-        await discord.reacts(KAI, first.id, "🔁")
-        await discord.reacts(JUNO, first.id, "🔁")
-        await discord.until(lambda: first.edited == 1)
-        assert first.content == "I have no idea"
-        assert texts(world, "server", GUILD) == []
-        await discord.says(JUNO, "and now?", mention=True)
-        await discord.sent(3)
-        said = [m["content"] for m in model.prompts[-1]]
-        assert "I have no idea" in said
-        assert not [s for s in said if s.startswith("noted")]
-
-    on_discord(database_url, story)
-
-
-def test_what_is_said_beside_it_edited_and_deleted_reaches_the_chat(database_url: str) -> None:
-    async def story(discord: FakeDiscord, model: Model, world: World, bot: Any) -> None:
-        asked = await discord.says(JUNO, "hi there", mention=True)
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(KAI, "what is Juno's cat named?")
         await discord.sent(1)
-        beside = await discord.says(KAI, "I brought scones")
-        gone = await discord.says(KAI, "never mind me")
 
-        await is_said(world, CHANNEL, ["hi there", "hello", "I brought scones", "never mind me"])
-        await discord.edits(beside, "I brought cake")
-        await discord.edits(asked, "hello there")
-        await discord.deletes(gone)
-        await is_said(world, CHANNEL, ["hello there", "hello", "I brought cake"])
-
-    on_discord(database_url, story)
+    stage.play(scene)
+    late = [m["content"] for m in stage.model.requests[0].messages if m["role"] == "system"]
+    assert CAT not in late[0]
+    assert any(CAT in text for text in late[1:])
 
 
-def test_alone_with_it_no_mention_is_needed_and_another_bot_is_not_heard(database_url: str) -> None:
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        await discord.says(BOT, "I am the bot itself", private=True)
-        await discord.says(JUNO, "just us", private=True)
-        answer = await discord.sent(1)
-        assert (answer.channel, answer.content) == (discord.direct[JUNO], "hello")
-        await is_said(world, discord.direct[JUNO], ["just us", "hello"])
+def test_what_others_say_is_heard_and_edits_and_deletions_are_passed_on(stage: Stage) -> None:
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(KAI, "nobody asked her yet", to=())
+        asked = await discord.says(JUNO, "hello")
+        await discord.sent(1)
+        aside = await discord.says(KAI, "I am here, too", to=())
+        await discord.until(lambda: len(stage.said()) == 3)
+        await discord.edits(asked, "good evening")
+        await discord.edits(aside, "I am not here")
+        await discord.until(lambda: {text for _, text in stage.said()} >= {"good evening", "I am not here"})
+        again = await discord.says(JUNO, "who is here?")
+        await discord.sent(2)
+        await discord.deletes(aside)
+        await discord.deletes(again)
+        await discord.until(lambda: len(stage.said()) == 3)
+        await discord.deletes(discord.answer_to(again))
+        await discord.until(lambda: len(stage.said()) == 2)
 
-    on_discord(database_url, story)
+    async def after_a_restart(discord: FakeDiscord) -> None:
+        await discord.edits(next(iter(stage.messages.values()))["id"], "whom?")
+        await discord.edits(next(m["id"] for m in stage.messages.values() if m["content"] == "good evening"), "hi")
+        await discord.until(lambda: stage.said()[0] == (JUNO.id, "hi"))
+
+    stage.play(scene)
+    assert stage.said() == [(JUNO.id, "good evening"), ("mira", "You say: hello")]
+    stage.play(after_a_restart)
+    assert stage.said() == [(JUNO.id, "hi"), ("mira", "You say: hello")]
 
 
-@pytest.mark.parametrize("fails", [{"status": 500}, {"status": 401}])
-def test_a_model_that_fails_is_shown_and_the_message_is_kept(database_url: str, fails: dict[str, int]) -> None:
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        model.says = lambda _: dict(fails)
-        await discord.says(JUNO, "are you there?", mention=True)
-        await discord.until(lambda: discord.reactions == ["⚠️"])
-        assert world.memory.chat(f"discord-{CHANNEL}").messages == 1
-        model.says = lambda _: {"content": "x" * 2_500}
-        await discord.says(JUNO, "and now?", mention=True)
-        assert len((await discord.sent(2)).content) == 500
+def test_an_update_that_changes_no_word_is_no_edit(stage: Stage) -> None:
+    """Discord tells of the preview of a link in the same way."""
 
-    on_discord(database_url, story)
+    async def scene(discord: FakeDiscord) -> None:
+        asked = await discord.says(JUNO, "hello")
+        await discord.sent(1)
+        await discord.edits(asked, f"<@{ME.id}> hello")
+        await discord.says(JUNO, "and now?")
+        await discord.sent(2)
+
+    stage.play(scene)
+    assert [m.edited_at for m in stage.memory.messages(CHAT).messages] == [None] * 4
 
 
-def test_slash_commands_show_ones_own_and_the_servers_memories_and_forget_ones_own(database_url: str) -> None:
-    async def story(discord: FakeDiscord, model: Model, world: World, _: Any) -> None:
-        world.memory.save("mira", scope="personal", subject=str(KAI), text="Kai snores", actor="persona")
-        mine = world.memory.save("mira", scope="personal", subject=str(JUNO), text="Juno keeps bees", actor="persona")
-        world.memory.save("mira", scope="server", subject=str(GUILD), text="Tea is at four", actor="persona")
-        shown = (await discord.calls(JUNO, "memories"))["data"]
-        assert shown["flags"] == 64  # for their eyes only
-        assert "Juno keeps bees" in shown["content"]
-        assert "Tea is at four" in shown["content"]
-        assert "Kai" not in shown["content"]
-        other = await discord.calls(JUNO, "why", fact="Kai snores")
-        assert "snores" not in other["data"]["content"]
-        own = await discord.calls(JUNO, "why", fact="Juno keeps bees")
-        assert "Juno keeps bees" in own["data"]["content"]
-        gone = await discord.calls(JUNO, "forget", memory=mine.memory.id.hex[:8])
-        assert gone["data"]["content"] == "Forgotten: Juno keeps bees"
-        assert texts(world, "personal", JUNO) == []
+def test_a_purge_takes_questions_and_answers_out(stage: Stage) -> None:
+    async def scene(discord: FakeDiscord) -> None:
+        asked = [await discord.says(JUNO, text) for text in ("one", "two")]
+        await discord.sent(2)
+        await discord.purges(asked[0], discord.answer_to(asked[0]))
+        await discord.until(lambda: len(stage.said()) == 2)
 
-    on_discord(database_url, story)
+    stage.play(scene)
+    assert stage.said()[0] == (JUNO.id, "two")
+
+
+def test_d27_those_who_wrote_today_take_part(stage: Stage) -> None:
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(JUNO, "hello")
+        await discord.sent(1)
+        last = await discord.says(KAI, "me too")
+        await discord.sent(2)
+        await asyncio.to_thread(stage.memory.messages, CHAT)
+        entries = await asyncio.to_thread(lambda: stage.memory.history(turn=last).entries)
+        assert entries[0].data["users"] == [KAI.id, JUNO.id]
+
+    stage.play(scene)
+
+
+@pytest.mark.parametrize(
+    ("notices", "mods", "where"),
+    [
+        ("everyone", None, CHANNEL), ("managers", None, f"7{OWNER.id}"), ("managers", int(MODS), MODS),
+        ("hidden", None, None),
+    ],
+)  # fmt: skip
+def test_t15_a_notice_of_the_server_goes_where_the_server_wants_it(
+    stage: Stage, notices: str, mods: int | None, where: str | None
+) -> None:
+    stage.memory.set_server(GUILD, notices=notices)
+    stage.model.script = [calls(("remember", {"text": CAT, "about": "server"})), says("Noted."), says("Yes?")]
+
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(JUNO, "remember for all")
+        await discord.sent(1)
+        if where is not None:
+            await discord.until(lambda: any("Remembered" in text for text in discord.texts(where)))
+        await discord.says(JUNO, "thanks")
+        await discord.until(lambda: "Yes?" in discord.texts(CHANNEL))
+        everywhere = (CHANNEL, MODS, *(f"7{who.id}" for who in (JUNO, KAI, OWNER)))
+        told = [place for place in everywhere if any("Remembered" in text for text in discord.texts(place))]
+        assert told == ([] if where is None else [where])
+
+    stage.play(scene, mod_channel=mods)
+
+
+def test_in_private_it_answers_without_a_mention_and_tells_there_and_hears_no_bots(stage: Stage) -> None:
+    stage.model.script = [REMEMBERS_CAT, says("What a name!")]
+
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says_in_private(Who(f"1{555:017}", "Botty", bot=True), "I am a bot")
+        await discord.says_in_private(JUNO, "my cat is called Mochi")
+        assert await discord.sent(2, f"7{JUNO.id}") == ["What a name!", f"-# Remembered: \u201c{CAT}\u201d"]
+
+    stage.play(scene)
+    assert stage.memory.chat(f"discord:7{JUNO.id}:mira").platform == "discord"
+
+
+def test_d19_the_reaction_regenerates_and_the_first_attempt_is_forgotten(stage: Stage) -> None:
+    stage.model.script = [REMEMBERS_CAT, says("What a name!"), says("A fine cat.")]
+
+    async def scene(discord: FakeDiscord) -> None:
+        asked = await discord.says(JUNO, "my cat is called Mochi")
+        await discord.sent(1, f"7{JUNO.id}")
+        answer = discord.answer_to(asked)
+        await discord.reacts(KAI, answer, stage.example.AGAIN)
+        await discord.reacts(ME, asked, stage.example.AGAIN)
+        await discord.reacts(JUNO, answer, stage.example.AGAIN)
+        edited = await discord.did("PATCH", f"channels/{CHANNEL}/messages/{answer}")
+        assert edited.body["content"] == "A fine cat."
+
+    stage.play(scene)
+    assert stage.mine() == []
+    assert stage.said() == [(JUNO.id, "my cat is called Mochi"), ("mira", "A fine cat.")]
+    assert len(stage.model.requests) == 3
+
+
+@pytest.mark.parametrize("failures", [[status(401)], [status(500)] * 3])
+def test_a_model_that_is_away_is_shown_and_the_reaction_asks_again(stage: Stage, failures: list[Behaviour]) -> None:
+    stage.model.script = [*failures, says("Here I am.")]
+
+    async def scene(discord: FakeDiscord) -> None:
+        asked = await discord.says(JUNO, "hello")
+        await discord.did("PUT", f"messages/{asked}/reactions")
+        assert discord.texts(CHANNEL) == []
+        await discord.reacts(JUNO, asked, stage.example.AGAIN)
+        assert await discord.sent(1) == ["Here I am."]
+
+    stage.play(scene)
+    assert stage.said() == [(JUNO.id, "hello"), ("mira", "Here I am.")]
+
+
+def test_the_commands_show_and_forget_ones_own_memories_and_no_others(stage: Stage) -> None:
+    stage.model.script = [REMEMBERS_CAT, says("What a name!")]
+
+    async def scene(discord: FakeDiscord) -> None:
+        assert await discord.commands(JUNO, "memories") == "Nothing."
+        await discord.says(JUNO, "my cat is called Mochi")
+        await discord.sent(1, f"7{JUNO.id}")
+        stage.memory.save("mira", scope="server", subject=GUILD, text="Tea is at four", actor="persona")
+        assert await discord.commands(JUNO, "memories") == f"- {CAT} (active)\n- Tea is at four (active)"
+        assert await discord.commands(KAI, "memories") == "- Tea is at four (active)"
+        assert CAT in await discord.commands(JUNO, "why", text="Juno's cat")
+        assert await discord.commands(KAI, "why", text="Juno's cat") == "I know of nothing like that."
+        (cat,) = await asyncio.to_thread(
+            lambda: stage.memory.list("mira", scope="personal", subject=JUNO.id).lists[0].memories
+        )
+        assert await discord.commands(KAI, "forget", memory=str(cat.id)) == "Choose one from the list."
+        assert await discord.commands(JUNO, "forget", memory=str(cat.id)) == f"Forgotten: {CAT}"
+
+    stage.play(scene)
+    assert stage.mine() == []
+
+
+def test_an_answer_longer_than_discord_takes_comes_in_parts(stage: Stage) -> None:
+    stage.model.script = [says("x" * 4_500)]
+
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(JUNO, "tell me all")
+        assert [len(text) for text in await discord.sent(3)] == [2_000, 2_000, 500]
+
+    stage.play(scene)

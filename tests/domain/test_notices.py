@@ -28,13 +28,14 @@ def test_where_nothing_was_forgotten_it_says_nothing_of_forgetting():  # T15
 )
 def test_a_notice_on_a_server_memory_follows_the_server_s_setting(setting: Notices, audience: Audience):  # T15
     assert saved_notice(KEY, setting, MOCHI, OBOE).audience == audience
+    assert saved_notice(KEY, setting, MOCHI, OBOE).user is None
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("key", [PERSONAL, GLOBAL])
 def test_a_notice_on_a_person_s_memory_goes_to_its_owner_only(setting: Notices, key):  # T15
-    assert saved_notice(key, setting, MOCHI, None).audience == "owner"
-    assert refused_notice(key, setting, MOCHI, "Full.").audience == "owner"
+    for notice in (saved_notice(key, setting, MOCHI, None), refused_notice(key, setting, MOCHI, "Full.")):
+        assert (notice.audience, notice.user) == ("owner", key.subject)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

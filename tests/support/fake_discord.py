@@ -1,280 +1,322 @@
-"""Enough of Discord on loopback for the real discord.py: its gateway (WebSocket) and its REST interface.
+"""As much of Discord on loopback as a bot needs: the gateway (a websocket) and the REST calls, for the real discord.py.
 
-async with FakeDiscord() as discord:                  # discord.py of this process now talks with it
-    discord.says(USER, "hello", mention=True)         # MESSAGE_CREATE in the guild's channel
-    sent = await discord.sent(1)                      # what the bot has posted
+    async with FakeDiscord() as discord, discord.running(bot):
+        asked = await discord.says(JUNO, "hello", mentions=[ME])
+        answer = await discord.sent(1)
+
+It keeps messages as Discord does, and sends a bot's own ones back to it. What it was sent is in `posts`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from itertools import count
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+from unittest import mock
 
 import discord
 import yarl
 from aiohttp import WSMsgType, web
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
 
-FIRST = discord.utils.time_snowflake(datetime(2026, 5, 4, 12, tzinfo=UTC))
-"""Ids tell when something came to be: all of this on the first day of `World`."""
-BOT, APPLICATION, GUILD, CHANNEL, JUNO, KAI = (FIRST + n for n in range(6))
-NAMES = {JUNO: "Juno", KAI: "Kai"}
-
-
-@dataclass
-class Sent:
-    """What the bot did: posted or changed a message."""
-
-    id: int
-    channel: int
-    content: str
-    edited: int = 0
+EPOCH = 1_420_070_400_000
+GUILD, CHANNEL, MODS, APPLICATION = (f"1{n:017}" for n in (501, 601, 602, 901))
 
 
-@dataclass
+class Who(NamedTuple):
+    """A user of Discord."""
+
+    id: str
+    name: str
+    bot: bool = False
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "username": self.name.lower(), "global_name": self.name, "discriminator": "0",
+            "avatar": None, "bot": self.bot,
+        }  # fmt: skip
+
+
+ME = Who(f"1{900:017}", "Mira", bot=True)
+JUNO, KAI, OWNER = (Who(f"1{n:017}", name) for n, name in ((101, "Juno"), (102, "Kai"), (103, "Owner")))
+EVERYBODY = {who.id: who for who in (ME, JUNO, KAI, OWNER)}
+
+
+class Post(NamedTuple):
+    """What the bot did by REST."""
+
+    verb: str
+    path: str
+    body: Any
+
+
 class FakeDiscord:
-    """The two interfaces, from `async with` to its end."""
+    """One guild with two channels, and a direct-message channel with everybody."""
 
-    messages: dict[int, dict[str, Any]] = field(default_factory=dict)
-    posted: list[Sent] = field(default_factory=list)
-    reactions: list[str] = field(default_factory=list)
-    callbacks: list[dict[str, Any]] = field(default_factory=list)
-    commands: list[dict[str, Any]] = field(default_factory=list)
-    identified: dict[str, Any] = field(default_factory=dict)
-    direct: dict[int, int] = field(default_factory=dict)
-    """Channels of direct messages, by user."""
+    def __init__(self, messages: dict[str, dict[str, Any]] | None = None) -> None:
+        self.posts: list[Post] = []
+        self.messages = {} if messages is None else messages
+        self.identified: dict[str, Any] | None = None
+        self._socket: web.WebSocketResponse | None = None
+        self._sequence = self._made = 0
+        self._news = asyncio.Event()
+
+    # -- the server ----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        self._ids = count(FIRST + 1_000)
-        self._numbers = count(1)
-        self._socket: web.WebSocketResponse | None = None
-        self._changed = asyncio.Condition()
         app = web.Application()
-        app.router.add_get("/gateway/", self._gateway)
-        for method, path, work in self._routes():
-            app.router.add_route(method, f"/api{path}", work)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.5)
+        app.router.add_get("/gateway", self._gateway)
+        app.router.add_route("*", "/api/{path:.*}", self._rest)
+        self._runner = web.AppRunner(app, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
-        (host, port), *_ = self._runner.addresses
-        self._kept = discord.http.Route.BASE, discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY
-        self._address = f"ws://{host}:{port}/gateway/"
-        discord.http.Route.BASE = f"http://{host}:{port}/api"
-        discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self._address)
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        discord.http.Route.BASE, discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = self._kept
         await self._runner.cleanup()
 
-    # -- what people do --------------------------------------------------------------------------------------------
+    @asynccontextmanager
+    async def running(self, bot: discord.Client) -> AsyncIterator[None]:
+        """The bot, logged in and connected."""
+        with (
+            mock.patch.object(Route, "BASE", f"http://127.0.0.1:{self.port}/api"),
+            mock.patch.object(DiscordWebSocket, "DEFAULT_GATEWAY", self._address),
+        ):
+            async with bot:
+                task = self._task = asyncio.create_task(bot.start("a-token"))
+                try:
+                    await self.until(lambda: self._socket is not None and self.identified is not None)
+                    yield
+                finally:
+                    await bot.close()
+                    with suppress(asyncio.CancelledError):
+                        await task
 
-    async def says(self, user: int, text: str, *, mention: bool = False, private: bool = False) -> int:
-        """A message in the guild's channel, or to the bot alone; its id."""
-        channel = self._direct(user) if private else CHANNEL
-        words = f"<@{BOT}> {text}" if mention else text
-        message = self._message(next(self._ids), channel, _user(user), words)
-        message["mentions"] = [_user(BOT)] if mention else []
-        if not private:
-            message |= {"guild_id": str(GUILD), "member": _member(user)}
-        await self._tell("MESSAGE_CREATE", message)
-        return int(message["id"])
-
-    async def edits(self, message: int, text: str) -> None:
-        self.messages[message] |= {"content": text, "edited_timestamp": _now()}
-        await self._tell("MESSAGE_UPDATE", self.messages[message] | {"guild_id": str(GUILD)})
-
-    async def deletes(self, message: int) -> None:
-        gone = self.messages.pop(message)
-        await self._tell("MESSAGE_DELETE", {"id": gone["id"], "channel_id": gone["channel_id"], "guild_id": str(GUILD)})
-
-    async def reacts(self, user: int, message: int, emoji: str) -> None:
-        at = {"message_id": str(message), "channel_id": self.messages[message]["channel_id"], "guild_id": str(GUILD)}
-        who = {"user_id": str(user), "member": _member(user)}
-        await self._tell("MESSAGE_REACTION_ADD", at | who | {"emoji": {"id": None, "name": emoji}, "type": 0})
-
-    async def calls(self, user: int, command: str, **options: str) -> dict[str, Any]:
-        """A slash command; what it answered."""
-        before = len(self.callbacks)
-        given = [{"name": name, "type": 3, "value": value} for name, value in options.items()]
-        named = next(c for c in self.commands if c["name"] == command)
-        await self._tell("INTERACTION_CREATE", {
-            "id": str(next(self._ids)), "application_id": str(APPLICATION), "type": 2, "token": "t", "version": 1,
-            "guild_id": str(GUILD), "channel_id": str(CHANNEL), "channel": _channel(), "member": _member(user) | {
-                "permissions": "0"}, "locale": "en-GB", "entitlements": [], "attachment_size_limit": 1,
-            "authorizing_integration_owners": {}, "context": 0,
-            "data": {"id": named["id"], "name": command, "type": 1, "options": given},
-        })  # fmt: skip
-        await self.until(lambda: len(self.callbacks) > before)
-        return self.callbacks[-1]
-
-    async def until(self, what: Callable[[], bool]) -> None:
-        """Wait for something that the bot does."""
-        async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(what), 20)
-
-    async def sent(self, number: int) -> Sent:
-        """The so-manieth message of the bot, once it is there."""
-        await self.until(lambda: len(self.posted) >= number)
-        return self.posted[number - 1]
-
-    # -- the gateway -----------------------------------------------------------------------------------------------
+    @property
+    def _address(self) -> yarl.URL:
+        return yarl.URL(f"ws://127.0.0.1:{self.port}/gateway")
 
     async def _gateway(self, request: web.Request) -> web.WebSocketResponse:
-        socket = self._socket = web.WebSocketResponse()
+        socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.send_json({"op": 10, "d": {"heartbeat_interval": 45_000}})
+        await socket.send_json({"op": 10, "d": {"heartbeat_interval": 41_250}})
         async for frame in socket:
-            if frame.type is not WSMsgType.TEXT:
-                break
+            assert frame.type is WSMsgType.TEXT
             said = json.loads(frame.data)
             if said["op"] == 1:
-                await socket.send_json({"op": 11})
+                await socket.send_json({"op": 11, "d": None})
             elif said["op"] == 2:
-                await self._note(self.identified.update, said["d"])
-                await self._tell("READY", {
-                    "v": 10, "user": _user(BOT), "guilds": [{"id": str(GUILD), "unavailable": True}],
-                    "session_id": "s", "resume_gateway_url": self._address,
-                    "application": {"id": str(APPLICATION), "flags": 0}, "shard": [0, 1],
+                self._socket = socket
+                await self.event("READY", {
+                    "v": 10, "user": ME.payload, "session_id": "s", "resume_gateway_url": str(self._address),
+                    "guilds": [{"id": GUILD, "unavailable": True}],
+                    "application": {"id": APPLICATION, "flags": 0},
                 })  # fmt: skip
-                await self._tell("GUILD_CREATE", _guild())
+                await self.event("GUILD_CREATE", _guild())
+                self.identified = said["d"]
+                self._news.set()
         return socket
 
-    async def _tell(self, event: str, data: dict[str, Any]) -> None:
+    async def _rest(self, request: web.Request) -> web.Response:
+        body = await request.json() if request.can_read_body else None
+        path = request.match_info["path"]
+        if request.headers.get("Authorization") != "Bot a-token" and not path.startswith("interactions/"):
+            return _json({"message": "401: Unauthorized", "code": 0}, status=401)
+        self.posts.append(Post(request.method, path, body))
+        self._news.set()
+        match request.method, path.split("/"):
+            case "GET", ["users", "@me"]:
+                return _json(ME.payload)
+            case "GET", ["oauth2", "applications", "@me"]:
+                return _json({
+                    "id": APPLICATION, "name": "Mira", "icon": None, "description": "", "bot_public": True,
+                    "bot_require_code_grant": False, "verify_key": "", "flags": 0, "owner": OWNER.payload,
+                    "summary": "", "team": None, "rpc_origins": [],
+                })  # fmt: skip
+            case "PUT", ["applications", _, "commands"]:
+                made = [{**one, "id": self._id(), "application_id": APPLICATION, "version": "1"} for one in body]
+                return _json(made)
+            case "GET", ["users", user] if user in EVERYBODY:
+                return _json(EVERYBODY[user].payload)
+            case "POST", ["users", "@me", "channels"]:
+                return _json(_private(EVERYBODY[str(body["recipient_id"])]))
+            case "GET", ["channels", channel] if channel.startswith("7"):
+                return _json(_private(EVERYBODY[channel[1:]]))
+            case "POST", ["channels", channel, "messages"]:
+                return _json(await self._posted(channel, ME, body))
+            case "GET", ["channels", _, "messages", message] if message in self.messages:
+                return _json(self.messages[message])
+            case "PATCH", ["channels", _, "messages", message]:
+                return _json(await self._edited(message, body["content"]))
+            case ("POST", ["channels", _, "typing"]) | ("PUT", ["channels", _, "messages", _, "reactions", _, "@me"]):
+                return web.Response(status=204)
+            case "POST", ["interactions", number, *_]:
+                return _json({"interaction": {"id": number, "type": 2}})
+        return _json({"message": "404: Not Found", "code": 0}, status=404)
+
+    async def event(self, name: str, data: dict[str, Any]) -> None:
+        """Something happened, and the bot is told."""
         assert self._socket is not None
-        await self._socket.send_json({"op": 0, "t": event, "s": next(self._numbers), "d": data})
+        self._sequence += 1
+        await self._socket.send_json({"op": 0, "t": name, "s": self._sequence, "d": data})
 
-    # -- REST ------------------------------------------------------------------------------------------------------
+    # -- what people do ------------------------------------------------------------------------------------------------
 
-    def _routes(self) -> list[tuple[str, str, Any]]:
-        return [
-            ("GET", "/users/@me", self._me),
-            ("GET", "/users/{user}", self._who),
-            ("POST", "/users/@me/channels", self._open),
-            ("GET", "/oauth2/applications/@me", self._application),
-            ("PUT", f"/applications/{APPLICATION}/commands", self._register),
-            ("POST", "/channels/{channel}/messages", self._post),
-            ("POST", "/channels/{channel}/typing", self._typing),
-            ("GET", "/channels/{channel}/messages/{message}", self._read),
-            ("PATCH", "/channels/{channel}/messages/{message}", self._change),
-            ("PUT", "/channels/{channel}/messages/{message}/reactions/{emoji}/@me", self._react),
-            ("POST", "/interactions/{interaction}/{token}/callback", self._callback),
-        ]
+    async def says(
+        self, who: Who, text: str, *, channel: str = CHANNEL, to: Sequence[Who] = (ME,), reply_to: str | None = None
+    ) -> str:
+        """Somebody writes, mentioning these. Returns the message's id."""
+        mentioned = "".join(f"<@{one.id}> " for one in to)
+        return str((await self._posted(channel, who, {"content": mentioned + text}, to, reply_to))["id"])
 
-    async def _me(self, _: web.Request) -> web.Response:
-        return _json(_user(BOT))
+    async def says_in_private(self, who: Who, text: str) -> str:
+        return await self.says(who, text, channel=f"7{who.id}", to=())
 
-    async def _who(self, request: web.Request) -> web.Response:
-        return _json(_user(int(request.match_info["user"])))
+    async def edits(self, message: str, text: str) -> None:
+        await self._edited(message, text)
 
-    async def _open(self, request: web.Request) -> web.Response:
-        user = int((await request.json())["recipient_id"])
-        return _json({"id": str(self._direct(user)), "type": 1, "recipients": [_user(user)]})
+    async def deletes(self, message: str) -> None:
+        gone = self.messages.pop(message)
+        await self.event("MESSAGE_DELETE", {k: gone[k] for k in ("id", "channel_id", "guild_id") if k in gone})
 
-    async def _application(self, _: web.Request) -> web.Response:
-        return _json({
-            "id": str(APPLICATION), "name": "bot", "icon": None, "description": "", "bot_public": True,
-            "bot_require_code_grant": False, "verify_key": "", "flags": 0, "owner": _user(JUNO), "team": None,
+    async def purges(self, *messages: str) -> None:
+        """A moderator deletes many at once."""
+        of = {"channel_id": self.messages[messages[0]]["channel_id"], "guild_id": GUILD}
+        for message in messages:
+            del self.messages[message]
+        await self.event("MESSAGE_DELETE_BULK", {"ids": list(messages), **of})
+
+    async def reacts(self, who: Who, message: str, emoji: str) -> None:
+        to = self.messages[message]
+        await self.event("MESSAGE_REACTION_ADD", {
+            "user_id": who.id, "channel_id": to["channel_id"], "message_id": message, "burst": False, "type": 0,
+            "emoji": {"id": None, "name": emoji}, **({"guild_id": GUILD} if "guild_id" in to else {}),
         })  # fmt: skip
 
-    async def _register(self, request: web.Request) -> web.Response:
-        more = {"application_id": str(APPLICATION), "version": "1", "default_member_permissions": None}
-        self.commands = [c | more | {"id": str(next(self._ids))} for c in await request.json()]
-        return _json(self.commands)
+    async def commands(self, who: Who, name: str, **options: str) -> str:
+        """Somebody gives a slash command. What only they are answered."""
+        given = [{"name": key, "type": 3, "value": value} for key, value in options.items()]
+        number = self._id()
+        await self.event("INTERACTION_CREATE", {
+            "id": number, "application_id": APPLICATION, "type": 2, "token": f"token-{number}", "version": 1,
+            "guild_id": GUILD, "channel_id": CHANNEL, "channel": _guild()["channels"][0], "locale": "en-US",
+            "data": {"id": "1", "name": name, "type": 1, "options": given}, "entitlements": [],
+            "authorizing_integration_owners": {}, "attachment_size_limit": 10_000_000,
+            "member": {"user": who.payload, "permissions": "0", **_MEMBER},
+        })  # fmt: skip
 
-    async def _post(self, request: web.Request) -> web.Response:
-        channel, text = int(request.match_info["channel"]), (await request.json())["content"]
-        message = self._message(next(self._ids), channel, _user(BOT), text)
-        await self._note(self.posted.append, Sent(int(message["id"]), channel, text))
-        return _json(message)
+        def answer() -> Post | None:
+            return next((p for p in self.posts if p.path.startswith(f"interactions/{number}/")), None)
 
-    async def _change(self, request: web.Request) -> web.Response:
-        message = self.messages[int(request.match_info["message"])]
-        message["content"] = (await request.json())["content"]
-        (sent,) = [s for s in self.posted if str(s.id) == message["id"]]
-        sent.content = message["content"]
-        await self._note(lambda _: setattr(sent, "edited", sent.edited + 1), None)
-        return _json(message)
+        await self.until(lambda: answer() is not None)
+        answered = answer()
+        assert answered is not None
+        assert answered.body["data"]["flags"] == 64, "only they see it"
+        return str(answered.body["data"]["content"])
 
-    async def _read(self, request: web.Request) -> web.Response:
-        return _json(self.messages[int(request.match_info["message"])])
+    # -- what the bot did ----------------------------------------------------------------------------------------------
 
-    async def _typing(self, _: web.Request) -> web.Response:
-        return web.Response(status=204)
+    def texts(self, channel: str) -> list[str]:
+        """What the bot wrote there, as it was sent."""
+        return [p.body["content"] for p in self.posts if (p.verb, p.path) == ("POST", f"channels/{channel}/messages")]
 
-    async def _react(self, request: web.Request) -> web.Response:
-        await self._note(self.reactions.append, request.match_info["emoji"])
-        return web.Response(status=204)
+    async def sent(self, number: int, channel: str = CHANNEL) -> list[str]:
+        """What the bot wrote there, once it is so many."""
+        await self.until(lambda: len(self.texts(channel)) >= number)
+        return self.texts(channel)
 
-    async def _callback(self, request: web.Request) -> web.Response:
-        await self._note(self.callbacks.append, await request.json())
-        return _json({"interaction": {"id": request.match_info["interaction"], "type": 2}})
+    def answer_to(self, message: str) -> str:
+        """The id of the bot's reply to a message."""
+        (found,) = [
+            m["id"]
+            for m in self.messages.values()
+            if (m["author"]["id"], m.get("message_reference", {}).get("message_id")) == (ME.id, message)
+        ]
+        return str(found)
 
-    async def _note(self, how: Callable[[Any], Any], what: Any) -> None:
-        async with self._changed:
-            how(what)
-            self._changed.notify_all()
+    async def did(self, verb: str, path: str) -> Post:
+        """The first call like that, once it has come."""
+        found: list[Post] = []
 
-    def _direct(self, user: int) -> int:
-        return self.direct.setdefault(user, user + 100)
+        def there() -> bool:
+            found[:] = [p for p in self.posts if p.verb == verb and path in p.path]
+            return bool(found)
 
-    def _message(self, number: int, channel: int, author: dict[str, Any], text: str) -> dict[str, Any]:
-        self.messages[number] = {
-            "id": str(number), "channel_id": str(channel), "author": author, "content": text, "timestamp": _now(),
-            "edited_timestamp": None, "tts": False, "mention_everyone": False, "mentions": [], "mention_roles": [],
-            "attachments": [], "embeds": [], "pinned": False, "type": 0, "components": [],
+        await self.until(there)
+        return found[0]
+
+    async def until(self, what: Callable[[], bool]) -> None:
+        """Until this is so. The test fails if that takes 10 seconds."""
+        async with asyncio.timeout(10):
+            while not what():
+                if self._task.done():
+                    self._task.result()
+                self._news.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), 0.05)
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    async def _posted(
+        self, channel: str, who: Who, body: dict[str, Any], to: Sequence[Who] = (), reply_to: str | None = None
+    ) -> dict[str, Any]:
+        reference = reply_to or (body.get("message_reference") or {}).get("message_id")
+        guild = {} if channel.startswith("7") else {"guild_id": GUILD, "member": _MEMBER}
+        reference = None if reference is None else str(reference)
+        more = {} if reference is None else {
+            "type": 19, "message_reference": {"message_id": reference, "channel_id": channel},
+            "referenced_message": self.messages.get(reference),
         }  # fmt: skip
-        return self.messages[number]
+        made = {
+            "id": self._id(), "channel_id": channel, "author": who.payload, "content": body["content"],
+            "timestamp": datetime.now(UTC).isoformat(), "edited_timestamp": None, "tts": False,
+            "mention_everyone": False, "mentions": [one.payload for one in to], "mention_roles": [],
+            "attachments": [], "embeds": [], "pinned": False, "type": 0, **guild, **more,
+        }  # fmt: skip
+        self.messages[made["id"]] = made
+        await self.event("MESSAGE_CREATE", made)
+        return made
+
+    async def _edited(self, message: str, text: str) -> dict[str, Any]:
+        self.messages[message] |= {"content": text, "edited_timestamp": datetime.now(UTC).isoformat()}
+        await self.event("MESSAGE_UPDATE", self.messages[message])
+        return self.messages[message]
+
+    def _id(self) -> str:
+        self._made += 1
+        return str(((int(time.time() * 1000) - EPOCH) << 22) + self._made)
 
 
-def _json(body: Any) -> web.Response:
-    """As Discord does: the library does not read JSON that names a charset."""
-    return web.Response(body=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+def _json(body: Any, status: int = 200) -> web.Response:
+    """With the very type that Discord names: discord.py takes no charset for JSON."""
+    return web.Response(body=json.dumps(body).encode(), status=status, headers={"Content-Type": "application/json"})
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
-
-
-def _user(user: int) -> dict[str, Any]:
-    name = NAMES.get(user, "mira")
-    return {
-        "id": str(user), "username": name.lower(), "global_name": name, "discriminator": "0", "avatar": None,
-        "bot": user == BOT,
-    }  # fmt: skip
-
-
-def _member(user: int) -> dict[str, Any]:
-    joined = "2026-01-01T00:00:00+00:00"
-    return {"user": _user(user), "roles": [], "joined_at": joined, "deaf": False, "mute": False, "flags": 0}
-
-
-def _channel() -> dict[str, Any]:
-    return {
-        "id": str(CHANNEL), "type": 0, "name": "tea-house", "position": 0, "permission_overwrites": [],
-        "parent_id": None, "nsfw": False, "topic": None, "last_message_id": None, "guild_id": str(GUILD),
-    }  # fmt: skip
+_MEMBER = {"roles": [], "joined_at": "2026-01-01T00:00:00+00:00", "deaf": False, "mute": False, "flags": 0}
 
 
 def _guild() -> dict[str, Any]:
-    role = {
-        "id": str(GUILD), "name": "@everyone", "color": 0, "hoist": False, "position": 0, "permissions": "0",
-        "managed": False, "mentionable": False, "flags": 0,
-        "colors": {"primary_color": 0, "secondary_color": None, "tertiary_color": None},
+    channels = [
+        {"id": number, "type": 0, "name": name, "position": n, "permission_overwrites": [], "guild_id": GUILD}
+        for n, (number, name) in enumerate(((CHANNEL, "tea-house"), (MODS, "mods")))
+    ]
+    everyone = {
+        "id": GUILD, "name": "@everyone", "color": 0, "colors": {"primary_color": 0}, "hoist": False, "position": 0,
+        "permissions": "0", "managed": False, "mentionable": False, "flags": 0,
     }  # fmt: skip
     return {
-        "id": str(GUILD), "name": "guild", "owner_id": str(KAI), "roles": [role], "emojis": [], "features": [],
-        "channels": [_channel()], "members": [_member(BOT), _member(KAI)], "member_count": 3, "threads": [],
-        "voice_states": [], "presences": [], "stickers": [], "large": False, "unavailable": False, "icon": None,
-        "verification_level": 0, "default_message_notifications": 0, "explicit_content_filter": 0, "mfa_level": 0,
-        "afk_timeout": 60, "afk_channel_id": None, "system_channel_id": None, "system_channel_flags": 0,
-        "rules_channel_id": None, "public_updates_channel_id": None, "preferred_locale": "en-GB", "premium_tier": 0,
-        "nsfw_level": 0, "stage_instances": [], "guild_scheduled_events": [], "premium_progress_bar_enabled": False,
-        "splash": None, "discovery_splash": None, "banner": None, "description": None, "application_id": None,
-        "vanity_url_code": None, "max_members": 100, "soundboard_sounds": [],
+        "id": GUILD, "name": "The Tea House", "owner_id": OWNER.id, "roles": [everyone], "channels": channels,
+        "members": [{"user": ME.payload, **_MEMBER}], "member_count": 4, "unavailable": False, "threads": [],
     }  # fmt: skip
+
+
+def _private(who: Who) -> dict[str, Any]:
+    return {"id": f"7{who.id}", "type": 1, "recipients": [who.payload], "last_message_id": None}

@@ -6,7 +6,8 @@
         make_chat_model("scripted", url=server.url)
 
 `answers` gives for each shape that the product asks for something that fits, made of words of the question, so that a
-test can see what went in. `server.writer` replaces how that is made.
+test can see what went in. `server.writer` replaces how that is made. In a conversation it says its last message back;
+`says` and `calls` say other things.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class Asked:
     model: str
     key: str
     schema: bool
+    messages: list[dict[str, Any]]
+    tools: list[str]
+    choice: str | None
 
 
 class ScriptedChat:
@@ -86,11 +90,22 @@ class Exchange(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path != "/v1/chat/completions":
             return self.answer({"error": {"message": "no such path"}}, 404)
-        texts = {m["role"]: m["content"] for m in body["messages"]}
+        texts = {"system": "", "user": ""} | {m["role"]: m["content"] for m in body["messages"]}
         form = body.get("response_format") or {}
         shape = form.get("json_schema", {}).get("name") or _shape(texts["system"])
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.asked = Asked(texts["system"], texts["user"], shape, body["model"], key, bool(form))
+        tools = [one["function"]["name"] for one in body.get("tools", [])]
+        self.asked = Asked(
+            texts["system"],
+            texts["user"],
+            shape,
+            body["model"],
+            key,
+            bool(form),
+            body["messages"],
+            tools,
+            body.get("tool_choice"),
+        )
         try:
             self.chat.received(self.asked)(self)
         except (BrokenPipeError, ConnectionResetError):
@@ -121,11 +136,40 @@ Behaviour = Callable[[Exchange], None]
 
 
 def answers(exchange: Exchange) -> None:
-    exchange.say(json.dumps(exchange.chat.writer(exchange.asked)))
+    asked = exchange.asked
+    exchange.say(json.dumps(exchange.chat.writer(asked)) if asked.shape else f"You say: {asked.question}")
 
 
 def fenced(exchange: Exchange) -> None:
     exchange.say(f"Here it is:\n```json\n{json.dumps(exchange.chat.writer(exchange.asked))}\n```\nHope that helps!")
+
+
+def says(text: str | None, finish: str = "stop", **more: Any) -> Behaviour:
+    """Words, as a model that talks has them."""
+    return lambda exchange: exchange.say(text, finish, **more)
+
+
+def calls(*wanted: tuple[str, dict[str, Any] | str], text: str | None = None) -> Behaviour:
+    """Calls of tools: names, with arguments as values or as the text that a model writes."""
+
+    def behave(exchange: Exchange) -> None:
+        made = [
+            {"id": f"call-{n}", "type": "function", "function": {"name": name, "arguments": as_text(given)}}
+            for n, (name, given) in enumerate(wanted)
+        ]
+        exchange.say(text, "tool_calls", tool_calls=made)
+
+    def as_text(given: dict[str, Any] | str) -> str:
+        return given if isinstance(given, str) else json.dumps(given)
+
+    return behave
+
+
+def no_tools(exchange: Exchange) -> None:
+    """An endpoint whose model takes no tools."""
+    if exchange.asked.tools:
+        return exchange.answer({"error": {"message": "this model does not support tools"}}, 400)
+    return answers(exchange)
 
 
 def no_schema(exchange: Exchange) -> None:
