@@ -32,7 +32,13 @@ class Quoting:
     prices: Prices | None = None
 
     def ask(self, instructions: str, question: str, shape: type[T], *, timeout: float) -> Answered[T]:
-        """Quotes out of the question, in this shape. See `ChatModel.ask`."""
+        """Quotes out of the question, in this shape. See `ChatModel.ask`.
+
+        Raises:
+            ModelFailed: it is no question of a summary.
+        """
+        if shape not in _SHAPES:
+            raise ModelFailed(f"{self.name} makes summaries only", again=False)
         value = shape.model_validate(_SHAPES[shape](question))
         usage = Usage(count_tokens(instructions) + count_tokens(question), count_tokens(value.model_dump_json()))
         return Answered(value, usage, None)

@@ -237,6 +237,39 @@ def test_d19_the_reaction_regenerates_and_the_first_attempt_is_forgotten(stage: 
     assert len(stage.model.requests) == 3
 
 
+def test_only_the_last_question_is_answered_anew(stage: Stage) -> None:
+    async def scene(discord: FakeDiscord) -> None:
+        first = await discord.says(JUNO, "one")
+        await discord.sent(1)
+        second = await discord.says(KAI, "two")
+        await discord.sent(2)
+        await discord.reacts(JUNO, first, stage.example.AGAIN)
+        await discord.reacts(KAI, second, stage.example.AGAIN)
+        await discord.sent(3)
+
+    stage.play(scene)
+    assert [text for _, text in stage.said()] == ["one", "You say: one", "two", f"You say: {KAI.id}: two"]
+    assert len(stage.model.requests) == 3
+
+
+def test_c12_t15_a_save_that_finds_no_room_is_told_to_whom_it_was_for(stage: Stage) -> None:
+    stage.memory.set_policy(list_capacity=1)
+    stage.memory.save("mira", scope="personal", subject=KAI.id, text="Kai plays the oboe")
+    stage.model.script = [
+        says("Hello."), calls(("remember", {"text": "Kai sings", "about": KAI.id})), says("I cannot keep that."),
+    ]  # fmt: skip
+
+    async def scene(discord: FakeDiscord) -> None:
+        await discord.says(KAI, "hello")
+        await discord.sent(1)
+        await discord.says(JUNO, "Kai sings")
+        (told,) = await discord.sent(1, f"7{KAI.id}")
+        assert told.startswith("-# Not remembered: \u201cKai sings\u201d.")
+        assert discord.texts(f"7{JUNO.id}") == []
+
+    stage.play(scene)
+
+
 @pytest.mark.parametrize("failures", [[status(401)], [status(500)] * 3])
 def test_a_model_that_is_away_is_shown_and_the_reaction_asks_again(stage: Stage, failures: list[Behaviour]) -> None:
     stage.model.script = [*failures, says("Here I am.")]

@@ -83,6 +83,17 @@ def test_t15_notices_are_for_whom_they_name_and_in_no_prompt(world: World, model
     assert not any(notice.text in text for notice in answer.notices for text in said)
 
 
+def test_r11_in_a_group_each_member_talks_as_itself(world: World, model: ScriptedChat):
+    world.memory.open_chat("party", personas=["mira", "rui"], users=[USER])
+    model.script = [REMEMBERS, says("What a name!"), says("A cat? Where?")]
+    world.memory.talk("mira", message="my cat is called Mochi", users=[USER], chat="party", platform="web")
+    answer = world.memory.talk("rui", message="and you, Rui?", users=[USER], chat="party", platform="web")
+    said = [(m["role"], m["content"]) for m in model.requests[-1].messages]
+    assert any(role == "system" and CAT in text for role, text in said), "Rui reads what Mira remembers"
+    assert ("user", "mira: What a name!") in said
+    assert (answer.text, personal(world)) == ("A cat? Where?", {CAT})
+
+
 def test_what_is_noted_stands_before_the_newest_message_and_is_not_kept(world: World, model: ScriptedChat):
     talk(world, "who am I?", note="juno is Juno Abara")
     *_, note, newest = model.requests[0].messages
