@@ -55,6 +55,7 @@ class Chat:
 
     started: bool = False
     personas: tuple[str, ...] = ()
+    platform: str = ""
 
     @property
     def is_group(self) -> bool:
@@ -66,5 +67,5 @@ def evolve_chat(s: Chat, recorded: e.Recorded) -> Chat:
     """The chat after one more event."""
     ev = recorded.event
     if isinstance(ev, e.ChatStarted | e.ChatForked):
-        return Chat(True, ev.personas)
+        return Chat(True, ev.personas, ev.platform)
     return s

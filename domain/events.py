@@ -356,6 +356,13 @@ class ChatStarted(Event):
     users: tuple[str, ...] = ()
 
 
+class ChatNamed(Event):
+    """A chat goes by this name: the one event of the name's own stream, so that no two chats have it."""
+
+    name: str
+    stream: UUID
+
+
 class MessagePosted(Event):
     """Somebody said something in a chat. Its number in the chat is its version in the stream.
 
@@ -745,7 +752,7 @@ EVENTS: dict[str, type[Event]] = {
         TurnRegenerated, ChatRewound, DocumentAdded, PassagesAdded, DocumentRemoved, DocumentsSearched,
         ChunkSummarised, SummariesMerged, LongTermCondensed, SummaryEdited,
         SummaryInvalidated, RebuildStarted, RebuildCompleted, RebuildFailed, ReplyCosted, HighCostNoticed,
-        DeepMemoryRead,
+        DeepMemoryRead, ChatNamed,
     )
 }  # fmt: skip
 """Every event by the name under which it is stored."""

@@ -148,6 +148,11 @@ def owner_stream(tenant: str, key: ListKey) -> UUID:
     return (server_stream if key.scope == "server" else person_stream)(tenant, key.subject)
 
 
+def chat_name_stream(tenant: str, name: str) -> UUID:
+    """The stream that says which chat goes by a name. Its shard is the name's, wherever the chat lives."""
+    return stream_id(shard_of(tenant, Subject("chat", name)), "ChatName", tenant, name)
+
+
 def persona_stream(tenant: str, persona: str) -> UUID:
     """The stream of a persona's settings."""
     return stream_id(shard_of(tenant, Subject("persona", persona)), "Persona", tenant, persona)

@@ -20,7 +20,7 @@ from psycopg import Connection
 from remembrancer.domain import events as e
 from remembrancer.domain.chat import home_of
 from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
-from remembrancer.domain.identity import Subject, chat_stream, check_key
+from remembrancer.domain.identity import Subject, chat_name_stream, chat_stream, check_key
 from remembrancer.domain.summaries import Summaries
 from remembrancer.domain.transcript import Message, Role, Transcript
 from remembrancer.projections.queries import load_queries
@@ -137,6 +137,7 @@ class Chats:
         turn: str | None,
         said_at: datetime | None,
         ref: str | None,
+        attempt: int | None,
         request_id: str | None,
     ) -> PostAnswer:
         """Put a message into a chat. See `Remembrancer.post`."""
@@ -144,6 +145,8 @@ class Chats:
         content = checked_message(text)
         check_key("author", author)
         turn = checked_turn(turn)
+        if attempt is not None:
+            checked_number("attempt", attempt, 1, 2**31)
         if role not in ("user", "persona"):
             raise InvalidInput(f"{shown(role)} is not a role.", hint="Use user or persona.")
         said_at = checked_moment("said_at", said_at)
@@ -157,12 +160,17 @@ class Chats:
             "turn": turn,
             "said_at": said_at,
             "ref": ref,
-        }
+        } | ({} if attempt is None else {"attempt": attempt})
         owners = owners_of(here.home, role, author)
         request = request_for(self._deps.tenant, here.stream.bytes[0], "post", request_id, body, owners)
         event = self.posted(
             here, content, author=author, role=role, turn=turn, said_at=said_at, ref=ref, request_id=request_id
         )
+        if role == "persona" and attempt is not None and attempt != event.attempt:
+            raise NotAllowed(
+                f"This answers attempt {attempt} of the turn, and there is attempt {event.attempt}.", rule="D19",
+                hint="The newer attempt has an answer of its own.",
+            )  # fmt: skip
         now = self._deps.now()
         kept = {"message": event.message, "tokens": event.tokens}
         done = self._deps.store.append(
@@ -188,17 +196,13 @@ class Chats:
     def edit(self, message: UUID, *, text: str, chat: str | None, request_id: str | None) -> PostAnswer:
         """Word a message anew. See `Remembrancer.edit_message`."""
         content = checked_message(text)
+        body = {"message": message, "text": content, "chat": chat}
+        if (before := self._answered("edit_message", message, request_id, body)) is not None:
+            return before
         found = self._message(message, chat)
         m, here = found.message, found.chat
         owners = owners_of(here.home, m.role, m.author)
-        request = request_for(
-            self._deps.tenant,
-            here.stream.bytes[0],
-            "edit_message",
-            request_id,
-            {"message": message, "text": content, "chat": chat},
-            owners,
-        )
+        request = request_for(self._deps.tenant, here.stream.bytes[0], "edit_message", request_id, body, owners)
         event = e.MessageEdited(
             id=make_id(here.stream.bytes[0]), tenant=self._deps.tenant, actor=_actor(m.role), request_id=request_id,
             turn=m.turn, chat=here.key, message=m.id, author=m.author, text=content, tokens=count_tokens(content),
@@ -207,17 +211,13 @@ class Chats:
 
     def delete(self, message: UUID, *, chat: str | None, request_id: str | None) -> PostAnswer:
         """Take a message out of its chat. See `Remembrancer.delete_message`."""
+        body = {"message": message, "chat": chat}
+        if (before := self._answered("delete_message", message, request_id, body)) is not None:
+            return before
         found = self._message(message, chat)
         m, here = found.message, found.chat
         owners = (here.home,)
-        request = request_for(
-            self._deps.tenant,
-            here.stream.bytes[0],
-            "delete_message",
-            request_id,
-            {"message": message, "chat": chat},
-            owners,
-        )
+        request = request_for(self._deps.tenant, here.stream.bytes[0], "delete_message", request_id, body, owners)
         event = e.MessageDeleted(
             id=make_id(here.stream.bytes[0]), tenant=self._deps.tenant, request_id=request_id, turn=m.turn,
             chat=here.key, message=m.id,
@@ -227,16 +227,28 @@ class Chats:
             self.on_gone(here.stream)
         return answer
 
+    def _answered(self, verb: str, message: UUID, request_id: str | None, body: dict[str, Any]) -> PostAnswer | None:
+        """The first answer, if the request came before (D19): its message may be gone since. A message is in the shard
+        of its chat."""
+        if request_id is None:
+            return None
+        done = self._deps.store.find(request_for(self._deps.tenant, message.bytes[0], verb, request_id, body))
+        if done is None:
+            return None
+        if not done.answer:
+            raise answer_erased()
+        return PostAnswer(**orjson.loads(done.answer), positions=positions(done))
+
     def _changed(
         self, request: Request, here: ChatHome, event: e.MessageEdited | e.MessageDeleted, owners: tuple[Subject, ...],
         turn: str | None, tokens: int,
     ) -> PostAnswer:  # fmt: skip
-        kept = orjson.dumps({"message": event.message, "tokens": tokens})
+        kept = orjson.dumps({"message": event.message, "tokens": tokens, "chat": here.key, "turn": turn})
         batch = Batch(here.stream, [event], None, owners)
         done = self._deps.store.append([batch], request=request, answer=kept, now=self._deps.now())
         if done.answer is None:
             raise answer_erased()
-        return PostAnswer(**orjson.loads(done.answer), chat=here.key, turn=turn, positions=positions(done))
+        return PostAnswer(**orjson.loads(done.answer), positions=positions(done))
 
     # -- forking ---------------------------------------------------------------------------------------------------
 
@@ -273,7 +285,7 @@ class Chats:
         )  # fmt: skip
         try:
             done = self._deps.store.append(
-                [Batch(stream, [event], 0, (here.home,))], request=request,
+                [Batch(stream, [event], 0, (here.home,)), self.naming(name, stream)], request=request,
                 answer=orjson.dumps(view.model_dump(mode="json")), now=self._deps.now(),
             )  # fmt: skip
         except VersionConflict:
@@ -281,6 +293,15 @@ class Chats:
                 f"There is a chat {name!r} already.", rule="D18", hint="Choose another name for the fork."
             ) from None
         return answered_view(done)
+
+    def naming(self, name: str, stream: UUID) -> Batch:
+        """That a new chat goes by this name. Whoever comes second finds out, wherever the two would live.
+
+        Where it is appended: VersionConflict if the name is taken.
+        """
+        names = chat_name_stream(self._deps.tenant, name)
+        event = e.ChatNamed(id=make_id(names.bytes[0]), tenant=self._deps.tenant, name=name, stream=stream)
+        return Batch(names, [event], 0)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Literal, cast, get_args
 
 from remembrancer.domain.errors import InvalidInput
@@ -12,6 +12,7 @@ from remembrancer.domain.identity import check_key
 Platform = Literal["web", "discord", "telegram", "api"]
 SHOWN = 80
 LONGEST_WAIT = 86_400
+FIRST_YEAR, LAST_YEAR = 1900, 2999
 
 
 def checked_actor(actor: object) -> Actor:
@@ -84,16 +85,20 @@ def checked_number(what: str, number: object, low: int, high: int) -> int:
 
 
 def checked_moment(what: str, moment: object) -> datetime | None:
-    """A moment with its time zone, if there is one.
+    """A moment in UTC, if there is one.
 
     Raises:
-        InvalidInput: no moment, or one of no zone.
+        InvalidInput: no moment, one of no zone, or of a year that nobody means.
     """
-    if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidInput(
             f"{what} must be a moment with a time zone, not {shown(moment)}.", hint="As in 2026-05-03T10:00:00+00:00."
         )
-    return moment
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:  # at the ends of the calendar not every zone has every moment
+        raise InvalidInput(f"{what} must lie between the years {FIRST_YEAR} and {LAST_YEAR}, not in {moment.year}.")
+    return moment.astimezone(UTC)
 
 
 def checked_seconds(what: str, seconds: object) -> float:

@@ -42,7 +42,7 @@ PERSON: Fold[Person] = Fold("person@1", Person(), evolve_person)
 SERVER: Fold[Server] = Fold("server@1", Server(), evolve_server)
 PERSONA: Fold[Persona] = Fold("persona@1", Persona(), evolve_persona)
 TENANT: Fold[Tenant] = Fold("tenant@1", Tenant(), evolve_tenant)
-CHAT: Fold[Chat] = Fold("chat@1", Chat(), evolve_chat, TypeAdapter(Chat).dump_json, TypeAdapter(Chat).validate_json)
+CHAT: Fold[Chat] = Fold("chat@2", Chat(), evolve_chat, TypeAdapter(Chat).dump_json, TypeAdapter(Chat).validate_json)
 
 
 @dataclass(slots=True)

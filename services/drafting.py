@@ -166,6 +166,7 @@ class Drafting:
 
         def decide(at: ListLoaded) -> Decision:
             ctx = self._remember.context(at, key, "person", now.date(), None, request_id, stream)
+            self._remember.may_write(at, key, ctx)
             events, arrived = save_pinned(at.list, new, ctx, ids)
             after = with_events(at.list, events, stream, at.version, now)
             answer = SavedFromChat(

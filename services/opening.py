@@ -71,9 +71,9 @@ class Opening:
             unsummarised=0, parent=None,
         )  # fmt: skip
         kept = orjson.dumps(view.model_dump(mode="json"))
-        batch = Batch(stream, [event], 0, (home,))
+        batches = [Batch(stream, [event], 0, (home,)), self._chats.naming(name, stream)]
         try:
-            done = self._deps.store.append([batch], request=request, answer=kept, now=self._deps.now())
+            done = self._deps.store.append(batches, request=request, answer=kept, now=self._deps.now())
         except VersionConflict:
             raise taken from None
         return answered_view(done)

@@ -50,7 +50,7 @@ class Personas:
         )
         if request_id is not None and (before := self._deps.store.find(request)) is not None and before.answer:
             return PersonaDeleted.model_validate_json(before.answer)
-        lists = [home for home in self._finder.lists(persona) if home.key.scope == "personal"]
+        lists = self._personal(persona)
         moved = 0
         for n, home in enumerate(lists, start=1):
             moved += self._move(home)
@@ -71,7 +71,12 @@ class Personas:
         done = self._deps.store.transact(
             request, lambda: self._deps.store.load(stream, PERSONA), decide, now=self._deps.now()
         )
+        for home in self._personal(persona):  # what was saved while the lists were moved
+            self._move(home)
         return PersonaDeleted.model_validate_json(done.answer) if done.answer else answer
+
+    def _personal(self, persona: str) -> list[Home]:
+        return [home for home in self._finder.lists(persona) if home.key.scope == "personal"]
 
     def _move(self, home: Home) -> int:
         """Move one list; returns how many memories it held."""

@@ -100,13 +100,17 @@ class _Play:
     documents: list[Document]
     members: Mapping[str, Persona]
     """The other personas of a group."""
+    named: bool
+    """Does the caller name the chat (D26)?"""
 
     @property
     def detail(self) -> Detail:
         """How much of the conversation is kept (R3)."""
         author = self.people.get(self.users[0]) if self.users else None
         chosen = None if author is None else author.details.get(self.persona_key)
-        return level_for(self.platform, chosen, self.persona.detail)
+        began = self.chat_state.platform  # a chat of Discord's stays one, whatever a reply leaves out
+        where = began if began in ("discord", "telegram") else self.platform
+        return level_for(where, chosen, self.persona.detail)
 
 
 @dataclass(slots=True)
@@ -146,7 +150,7 @@ class Recall:
         channel: str | None,
         tags: Sequence[str],
         chat: str | None,
-        platform: str,
+        platform: str | None,
         turn: str | None,
         memory: str,
         model_context: int | None,
@@ -158,15 +162,17 @@ class Recall:
         home_chat = (
             chat if chat is not None else default_chat(persona, server=server, channel=channel, users=asked.users)
         )
-        known = self._chats.find(chat) if chat is not None else None
-        home = known.home if known is not None else chat_home(home_chat, server=server, users=asked.users)
-        request = self._request(home, request_id, message, memory, turn, asked, home_chat)
-        if request_id is not None and (before := self._deps.store.find(request)) is not None:
-            return self._answered(before, asked)
         for tries in range(MOST_TRIES):
+            known = self._chats.find(chat) if chat is not None else None
+            home = known.home if known is not None else chat_home(home_chat, server=server, users=asked.users)
+            request = self._request(home, request_id, message, memory, turn, asked, home_chat)
+            if request_id is not None and (before := self._deps.store.find(request)) is not None:
+                return self._answered(before, asked)
             try:
-                return self._once(asked, message, home_chat, home, platform, turn, memory, request, now)
-            except VersionConflict:  # only a new attempt of a turn decides, since it takes back the old one
+                return self._once(
+                    asked, message, home_chat, home, platform, turn, memory, request, now, named=chat is not None
+                )
+            except VersionConflict:  # a new attempt takes back the old one; a new chat takes its name
                 time.sleep(0.002 * 2 ** min(tries, 5))
         raise Refused("Too much happens to these lists at once.", rule="D19", hint="Ask again.")
 
@@ -176,16 +182,18 @@ class Recall:
         message: str,
         home_chat: str,
         home: Subject,
-        platform: str,
+        platform: str | None,
         turn: str | None,
         memory: str,
         request: Request,
         now: datetime,
+        *,
+        named: bool,
     ) -> ReplyAnswer:
         """The steps of a reply (DESIGN 5). A turn that comes again is taken back first, in the same append (D19)."""
         persona, request_id = asked.persona, request.request_id
         # 1. lists in play and what is hidden
-        play = self._settings(persona, asked, home_chat, home, platform)
+        play = self._settings(persona, asked, home_chat, home, platform, named=named)
         why_not = self._why_no_search(play, message, memory)
         keys = [] if memory == "off" else lists_in_play(
             persona, play.place, play.users, persona=play.persona, server=play.server, people=play.people,
@@ -201,7 +209,7 @@ class Recall:
         documents = self._documents(play, message, memory)
         embeds = embedder is not None and (searched or bool(documents))
         embedding = self._pool.submit(self._embed, embedder, message) if embeds else None
-        attempt = 1 if turn is None else self._turns.next_attempt(turn)
+        attempt = 1 if turn is None else self._attempt(turn, play.chat)
         taken = [] if turn is None or attempt == 1 else self._undo.taken_back(turn, request_id)
         states = {t.home.stream: t.after for t in taken if t.events}
         turn_id = turn if turn is not None else str(make_id(shard_of(self._deps.tenant, home)))
@@ -234,9 +242,26 @@ class Recall:
             return self._answered(done, asked)
         return answer.model_copy(update={"positions": positions(done)})
 
+    def _attempt(self, turn: str, chat: str) -> int:
+        """Which attempt of its turn this is (D19).
+
+        Raises:
+            NotAllowed: the turn was played in another chat. A fork inherits what was said, but undoes only turns of its
+                own (D14).
+        """
+        attempt, where = self._turns.next_attempt(turn)
+        if where not in (None, chat):
+            raise NotAllowed(
+                f"The turn {turn!r} was played in the chat {where!r}.", rule="D19",
+                hint="The id of a turn is one for all chats: give this one another, or leave it out.",
+            )  # fmt: skip
+        return attempt
+
     # -- 1 ---------------------------------------------------------------------------------------------------------
 
-    def _settings(self, persona: str, asked: _Asked, chat: str, home: Subject, platform: str) -> _Play:
+    def _settings(
+        self, persona: str, asked: _Asked, chat: str, home: Subject, platform: str | None, *, named: bool
+    ) -> _Play:
         """All settings that bear on the reply, as of one moment, in one round trip."""
         tenant = self._deps.tenant
         wanted: list[tuple[UUID, Any]] = [
@@ -259,8 +284,9 @@ class Recall:
         if loaded[1].state.deleted:
             documents = []
         return _Play(
-            persona, asked.users, asked.place, chat, home, platform, loaded[1].state, server, people, loaded[2].state,
-            policy, version, versions, documents, self._members(loaded[2].state, persona, chat),
+            persona, asked.users, asked.place, chat, home, platform or loaded[2].state.platform or "api",
+            loaded[1].state, server, people, loaded[2].state, policy, version, versions, documents,
+            self._members(loaded[2].state, persona, chat), named,
         )  # fmt: skip
 
     def _members(self, chat: Chat, persona: str, name: str) -> Mapping[str, Persona]:
@@ -474,6 +500,8 @@ class Recall:
         events.append(record)
         events += excerpts.event(stamp(stream.bytes[0]), chat=play.chat, attempt=attempt, persona=play.persona_key)
         batches = [Batch(stream, events, None, owners)]
+        if play.named and not play.chat_state.started:
+            batches.append(self._chats.naming(play.chat, stream))
         if found.status != "ok":
             return batches, recalled
         for no, x in enumerate(desk.lists, start=1):
@@ -573,7 +601,7 @@ class _Asked:
     persona: str
     users: tuple[str, ...]
     place: Place
-    platform: str
+    platform: str | None
     model_context: int | None
 
     def __str__(self) -> str:
@@ -588,14 +616,15 @@ def _checked(
     channel: str | None,
     tags: Sequence[str],
     chat: str | None,
-    platform: str,
+    platform: str | None,
     turn: str | None,
     memory: str,
     model_context: object,
 ) -> _Asked:
     check_key("persona", persona)
     checked_text("message", message)
-    checked_platform(platform)
+    if platform is not None:
+        checked_platform(platform)
     if memory not in ("on", "off"):
         raise InvalidInput(f"memory is on or off, not {memory!r}.", rule="R17")
     for what, name in (("server", server), ("channel", channel), ("chat", chat), ("turn", turn)):

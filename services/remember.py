@@ -362,7 +362,13 @@ class Remember:
         )
 
     def may_write(self, at: ListLoaded, key: ListKey, ctx: Context) -> None:
-        """May this actor write into this list at all (R13, R17, T10)? People and imports always may."""
+        """May this actor write into this list at all (R13, R17, T10)? People and imports may, but for what a deleted
+        persona knew of a person: that is everyone's now (R11)."""
+        if at.persona.deleted and key.scope == "personal" and ctx.actor == "person":
+            raise NotAllowed(
+                f"{key.persona} is deleted, and nobody would read what it knows of a person.", rule="R11",
+                hint="Save it as a global memory, or bring the persona back with `persona set`.",
+            )  # fmt: skip
         if not ctx.by_model:
             return
         learns = at.persona.learns and not at.persona.deleted and key.persona not in at.owner.not_learning

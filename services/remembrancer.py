@@ -294,7 +294,7 @@ class Remembrancer:
         channel: str | None = None,
         tags: Sequence[str] = (),
         chat: str | None = None,
-        platform: Literal["web", "discord", "telegram", "api"] = "api",
+        platform: Literal["web", "discord", "telegram", "api"] | None = None,
         turn: str | None = None,
         memory: Literal["on", "off"] = "on",
         model_context: int | None = None,
@@ -375,7 +375,7 @@ class Remembrancer:
         channel: str | None = None,
         tags: Sequence[str] = (),
         chat: str | None = None,
-        platform: Literal["web", "discord", "telegram", "api"] = "api",
+        platform: Literal["web", "discord", "telegram", "api"] | None = None,
         turn: str | None = None,
         model_context: int | None = None,
         note: str | None = None,
@@ -423,6 +423,7 @@ class Remembrancer:
         turn: str | None = None,
         said_at: datetime | None = None,
         ref: str | None = None,
+        attempt: int | None = None,
         request_id: str | None = None,
     ) -> PostAnswer:
         """Put a message into a chat: the answer of a persona (`role="persona"`, its turn), or what was said otherwise.
@@ -433,14 +434,17 @@ class Remembrancer:
             author: the key of the persona or user who wrote it.
             turn: of an answer, the turn that it belongs to: a new attempt of that turn takes it back (D19).
             said_at: when it was written, aware; left out, now. ref: your own id of it.
+            attempt: which attempt of the turn an answer is for, as its reply said; left out, the newest.
 
         Raises:
             NotFound: a chat that never was; names near ones (D31).
+            NotAllowed: the answer of an attempt that has been replaced (D19).
             InvalidInput: an empty message, or no text at all.
         """
         return self._engine.chats.post(
-            chat, text=text, author=author, role=role, turn=turn, said_at=said_at, ref=ref, request_id=request_id
-        )
+            chat, text=text, author=author, role=role, turn=turn, said_at=said_at, ref=ref, attempt=attempt,
+            request_id=request_id,
+        )  # fmt: skip
 
     def edit_message(
         self, message: UUID | str, text: str, *, chat: str | None = None, request_id: str | None = None

@@ -53,6 +53,7 @@ class Turns:
         played = self.find(turn)
         return played is not None and played.searched and (key.scope != "server" or played.server == key.subject)
 
-    def next_attempt(self, turn: str) -> int:
-        """1 for a new turn, one more for each that came before."""
-        return len(self._finder.replies(turn)) + 1
+    def next_attempt(self, turn: str) -> tuple[int, str | None]:
+        """1 for a new turn, one more for each that came before; and the chat in which it was played."""
+        before = self._finder.replies(turn)
+        return len(before) + 1, before[-1]["chat"] if before else None

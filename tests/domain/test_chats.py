@@ -56,5 +56,5 @@ def test_a_chat_lives_with_its_server_or_its_one_user_otherwise_by_itself():  # 
 def test_a_chat_comes_into_being_with_its_first_reply():  # D31
     started = happening(e.ChatStarted, DAY, chat="c", personas=("mira",), users=("juno",))
     assert not Chat().started
-    assert evolve_chat(Chat(), recorded(*started)) == Chat(started=True, personas=("mira",))
+    assert evolve_chat(Chat(), recorded(*started)) == Chat(True, ("mira",), "api")
     assert evolve_chat(Chat(), recorded(*happening(e.PersonaDeleted, DAY))) == Chat()

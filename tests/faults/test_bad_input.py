@@ -281,7 +281,7 @@ BAD_ARGUMENTS: dict[str, dict[str, list[Any]]] = {
         "channel": NO_NAMES,
         "tags": NO_LISTS,
         "chat": NO_NAMES,
-        "platform": ["irc", "", *NO_TEXTS],
+        "platform": ["irc", "", *(one for one in NO_TEXTS if one is not None)],
         "turn": NO_NAMES,
         "memory": ["maybe", *NO_TEXTS],
         "request_id": NO_NAMES,

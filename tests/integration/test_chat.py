@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+from threading import Barrier
+from typing import Any
 
 import pytest
 
+from remembrancer.domain import events as e
 from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
 from tests.support.world import PERSONA, SERVER, USER, World
 
@@ -259,3 +263,85 @@ def test_the_prompt_is_that_of_chat_completions(world: World):
     world.memory.post(chat, "Hey there", author="rui", role="persona")
     named = [m["content"] for m in ask(world, "all well", "t2").prompt(PERSONA) if m["role"] == "user"]
     assert named == ["juno: hello", "juno: how is Mochi?", "kai: and I?", "rui: Hey there", "juno: all well"]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-10))),
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=10))), datetime(1899, 12, 31, tzinfo=UTC),
+        datetime(3000, 1, 1, tzinfo=UTC), datetime(2026, 5, 4, 12),  # noqa: DTZ001
+    ],
+)  # fmt: skip
+def test_a_moment_that_no_table_holds_is_refused_and_the_chat_goes_on(world: World, moment: datetime):
+    chat = chat_of(world)
+    with pytest.raises(InvalidInput):
+        world.memory.post(chat, "x", author=USER, said_at=moment)
+    assert ask(world, "still here?", "t1").messages[-1].text == "still here?"
+
+
+def test_d16_two_first_replies_at_once_are_one_chat_and_neither_is_lost(world: World):
+    def reply(user: str) -> str:
+        barrier.wait(10)
+        return world.memory.reply(PERSONA, message=f"hello from {user}", users=[user], chat=f"room {n}").turn
+
+    for n in range(4):
+        barrier = Barrier(2)
+        with ThreadPoolExecutor(2) as both:
+            list(both.map(reply, ["juno", "kai"]))
+        world.project()
+        texts = {m.text for m in world.memory.messages(f"room {n}").messages}
+        assert texts == {"hello from juno", "hello from kai"}
+        started = [ev for ev in world.events(e.ChatStarted) if ev.chat == f"room {n}"]
+        assert len(started) == 1
+
+
+def test_d14_d19_a_turn_belongs_to_its_chat_and_is_undone_by_no_other(world: World):
+    first = world.memory.reply(PERSONA, message="I love tea", users=[USER], chat="A", turn="1")
+    world.memory.run_tool(PERSONA, first, "remember", {"text": "Juno loves tea"})
+    world.memory.fork("A", "B")
+    for chat in ("other", "B"):
+        with pytest.raises(NotAllowed, match="was played in the chat 'A'") as error:
+            world.memory.reply(PERSONA, message="I love beer", users=["kai"], chat=chat, turn="1")
+        assert error.value.rule == "D19"
+    assert world.texts("personal") == {"Juno loves tea"}
+    assert world.memory.reply(PERSONA, message="I love tea", users=[USER], chat="A", turn="1").attempt == 2
+
+
+@pytest.mark.parametrize("verb", ["edit", "delete"])
+def test_d19_a_change_of_a_message_asked_again_is_the_first_answer_also_when_it_is_gone(world: World, verb: str):
+    chat = chat_of(world)
+    posted = world.memory.post(chat, "once", author=USER)
+
+    def change() -> Any:
+        if verb == "edit":
+            return world.memory.edit_message(posted.message, "twice", request_id="c1")
+        return world.memory.delete_message(posted.message, request_id="c1")
+
+    first = change()
+    if verb == "edit":
+        world.memory.delete_message(posted.message)
+    assert world.wrote(change) == []
+    assert change() == first
+    with pytest.raises(InvalidInput):
+        world.memory.edit_message(posted.message, "other", request_id="c1")
+
+
+def test_d19_the_late_answer_of_a_replaced_attempt_is_refused(world: World):
+    chat = chat_of(world)
+    ask(world, "hi", "t9")
+    again = ask(world, "hi", "t9")
+    with pytest.raises(NotAllowed, match="attempt 1 of the turn, and there is attempt 2"):
+        world.memory.post(chat, "too late", author=PERSONA, role="persona", turn="t9", attempt=1)
+    world.memory.post(chat, "in time", author=PERSONA, role="persona", turn="t9", attempt=again.attempt)
+    for bad in (0, -1, "1", 1.5, True):
+        with pytest.raises(InvalidInput):
+            world.memory.post(chat, "x", author=PERSONA, role="persona", turn="t9", attempt=bad)
+
+
+@pytest.mark.parametrize("platform", ["discord", "telegram"])
+def test_r3_a_chat_that_began_on_discord_stays_balanced_also_where_a_reply_does_not_say_so(world: World, platform: str):
+    world.memory.set_person(USER, details={PERSONA: "detailed"})
+    where = {"users": [USER], "server": "guild", "channel": "tea"}
+    world.memory.reply(PERSONA, message="a", platform=platform, **where)
+    assert world.memory.reply(PERSONA, message="b", **where).window.detail == "balanced"

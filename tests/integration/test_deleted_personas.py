@@ -74,3 +74,25 @@ def test_d31_d19_unknown_personas_twice_and_the_same_request(world: World):
     assert world.memory.delete_persona(PERSONA, request_id="r") == first
     with pytest.raises(NotAllowed, match="deleted already"):
         world.memory.delete_persona(PERSONA)
+
+
+def test_r11_what_is_saved_while_it_is_deleted_is_not_stranded(world: World):
+    personal(world, "Juno has a cat")
+
+    def in_between(done: int, total: int) -> None:
+        world.memory.save(
+            PERSONA, scope="personal", subject=USER, text="Juno moved to Graz", actor="persona", turn=None
+        )  # fmt: skip
+
+    world.memory.delete_persona(PERSONA, progress=in_between)
+    assert texts(world, None, "global", USER) == {"Juno has a cat", "Juno moved to Graz"}
+
+
+def test_r11_nobody_saves_for_a_deleted_persona_what_nobody_would_read(world: World):
+    personal(world, "Juno has a cat")
+    world.memory.delete_persona(PERSONA)
+    with pytest.raises(NotAllowed) as error:
+        personal(world, "Juno moved to Graz")
+    assert (error.value.rule, "global" in str(error.value.hint)) == ("R11", True)
+    world.memory.set_persona(PERSONA, name="Mira")
+    assert personal(world, "Juno moved to Graz").on_desk
