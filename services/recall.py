@@ -11,10 +11,10 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
 from psycopg import Connection
@@ -236,9 +236,15 @@ class Recall:
 
         # 5. one append, 6. the answer
         answer = self._answer(play, scene, desk, found, recalled, excerpts, turn_id, attempt, prefix, live)
-        kept = b"" if request_id is None else zlib.compress(orjson.dumps(_to_keep(answer).model_dump(mode="json")), 1)
+        if request_id is not None:
+            kept = zlib.compress(orjson.dumps(_to_keep(answer).model_dump(mode="json")), 1)
+        else:
+            kept = b"" if turn is None else uuid4().bytes  # so that this call knows itself again
+            request = request if turn is None else replace(request, once=f"{attempt}/{turn}")
         done = self._deps.store.append(batches, request=request, answer=kept, now=now)
         if not done.fresh:
+            if request_id is None:
+                raise VersionConflict(f"the turn {turn!r} has an attempt {attempt} by now")
             return self._answered(done, asked)
         return answer.model_copy(update={"positions": positions(done)})
 

@@ -27,6 +27,8 @@ class Request:
         verb: an id belongs to one verb.
         fingerprint: of the body, see `fingerprint`; an id belongs to one body.
         owners: whose texts are in the answer; it is sealed under their key.
+        once: for a command without an id of the caller's, what happens only once in the shard. Whoever comes second
+            finds the first one's answer, and knows by that whether it was another's.
     """
 
     tenant: str
@@ -35,6 +37,7 @@ class Request:
     verb: str = ""
     fingerprint: str = ""
     owners: tuple[Subject, ...] = ()
+    once: str | None = None
     key: str = field(init=False)
     """The name of its row: no given id can be equal to a made one."""
     home: int = field(init=False)
@@ -42,7 +45,8 @@ class Request:
 
     def __post_init__(self) -> None:
         given = self.request_id is not None
-        object.__setattr__(self, "key", f"given/{self.request_id}" if given else f"made/{uuid4()}")
+        made = f"made/{uuid4()}" if self.once is None else f"once/{self.once}"
+        object.__setattr__(self, "key", f"given/{self.request_id}" if given else made)
         name = orjson.dumps([self.tenant, self.key])
         object.__setattr__(self, "home", hashlib.sha256(name).digest()[0] if given else self.shard)
 

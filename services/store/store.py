@@ -141,16 +141,18 @@ class EventStore(Reading, Application[UUID]):
         except KeyGone:
             self.keys.forget(keys)
             raise
-        done = Appended(True, answer, *call.outcome) if call.outcome else self._came_before(request)
+        done = Appended(True, answer, *call.outcome) if call.outcome else self._came_before(request, answer)
         if self.on_commit is not None:
             self.on_commit(done.reached)
         return done
 
-    def _came_before(self, request: Request) -> Appended:
+    def _came_before(self, request: Request, answer: bytes) -> Appended:
         """A repetition; or the same call, sent again because nobody knew whether it had arrived."""
         before = self.find(request)
         assert before is not None
-        return before if request.request_id is not None else replace(before, fresh=True)
+        if request.request_id is not None or (request.once is not None and before.answer != answer):
+            return before
+        return replace(before, fresh=True)
 
     def transact(
         self, request: Request, load: Callable[[], S], decide: Callable[[S], Decision], *, now: datetime | None = None

@@ -345,3 +345,23 @@ def test_r3_a_chat_that_began_on_discord_stays_balanced_also_where_a_reply_does_
     where = {"users": [USER], "server": "guild", "channel": "tea"}
     world.memory.reply(PERSONA, message="a", platform=platform, **where)
     assert world.memory.reply(PERSONA, message="b", **where).window.detail == "balanced"
+
+
+@pytest.mark.parametrize("played", [0, 1])
+def test_d19_the_same_turn_several_times_at_once_is_one_turn_with_one_attempt_after_the_other(
+    world: World, played: int
+):
+    chat = chat_of(world)
+    for _ in range(played):
+        ask(world, "hi", "t1")
+    barrier = Barrier(4)
+
+    def reply(_: int) -> int:
+        barrier.wait(10)
+        return ask(world, "hi", "t1").attempt
+
+    with ThreadPoolExecutor(4) as four:
+        attempts = sorted(four.map(reply, range(4)))
+    assert attempts == [played + n for n in range(1, 5)]
+    world.project()
+    assert [m.text for m in world.memory.messages(chat).messages].count("hi") == 1
