@@ -691,6 +691,20 @@ class ListSeen(BaseModel):
     """The version at which the search read what is not on the desk, where the list had moved on meanwhile."""
 
 
+class ConversationSent(BaseModel):
+    """Which messages a reply sent, without naming each: the chat was read at `version` of its stream; sent were all
+    messages from number `window` on, and before it, from `raw` on, those that no summary covered (R2, D16).
+
+    None: no message of before.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: int
+    window: int | None = None
+    raw: int | None = None
+
+
 class ReplySearched(Event):
     """One reply: who took part, what was in play, what the search found, what was sent (DESIGN 2)."""
 
@@ -721,6 +735,8 @@ class ReplySearched(Event):
     """False in a challenge chat: no memory at all is read or written (R17)."""
     asked_at: datetime | None = None
     """The moment that the reply took for now, by which memories are recent; what was recorded may be later."""
+    conversation: ConversationSent | None = None
+    """What was sent of the chat; None where it was not recorded, or the chat has no memory (R17)."""
 
 
 class TurnRegenerated(Event):

@@ -12,12 +12,14 @@ from remembrancer.services.answers import (
     Answer,
     Late,
     MemoryView,
+    MessageView,
     PersonaView,
     PersonView,
     Position,
     Prefix,
     Search,
     ServerView,
+    SummaryView,
 )
 
 
@@ -79,6 +81,10 @@ class MomentAnswer(Answer):
     """Of a turn: what was sent, byte for byte, if `exact`. Of a time or another position: what a reply would have had;
     None where nobody said who takes part, and where."""
     late: Late | None = None
+    summary: SummaryView | None = None
+    """Of a turn: the summary that was sent; None where that was not recorded."""
+    messages: list[MessageView] | None = None
+    """Of a turn: the messages of the chat that were sent, as they read then, the newest one last."""
     search: Search | None = None
     exact: bool
     """Nothing is missing: the texts are those of then. False where somebody was erased since."""

@@ -28,8 +28,9 @@ from remembrancer.domain.policy import Policy
 from remembrancer.domain.prompt import RENDERER, renderer
 from remembrancer.domain.settings import Person, Persona, Server, Tenant
 from remembrancer.domain.visibility import Place, in_order, lists_in_play
-from remembrancer.services.answers import Late, Position
+from remembrancer.services.answers import Late, Position, SummaryView
 from remembrancer.services.answers_moment import MomentAnswer, MomentSettings
+from remembrancer.services.chats import view_of
 from remembrancer.services.configure import person_view, persona_view, server_view
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.finder import Finder
@@ -42,6 +43,7 @@ from remembrancer.services.moment_views import (
     search_view,
 )
 from remembrancer.services.past import NOT_BEGUN, Past, Stream, said
+from remembrancer.services.past_chat import sent_then
 from remembrancer.services.store import Fold
 from remembrancer.services.when import When
 
@@ -161,10 +163,23 @@ class At:
             prefix=prefix_view(moment, blocks),
             late=Late(text=blocks.late, recalled=memory_views(found, ev.late, on_desk=False)),
             search=search_view(ev, moment, found),
+            **self._chat(r),
             exact=not notes,
             notes=notes,
         )
         return Seen(answer, {key: one.events for key, one in lists.items()})
+
+    def _chat(self, r: e.Recorded) -> dict[str, Any]:
+        """What it sent of its chat: the summary and the messages (R1)."""
+        if not said(r).memory:
+            return {"summary": SummaryView(), "messages": []}
+        then = sent_then(self._past, r)
+        if then is None:
+            return {}
+        return {
+            "summary": SummaryView(text=then.summary, tokens=then.tokens, summaries=then.summaries),
+            "messages": [view_of(m) for m in then.messages],
+        }
 
     # -- a time or a position --------------------------------------------------------------------------------------
 

@@ -58,6 +58,8 @@ class LiveMessages:
     unsent: int
     before: Message | None = None
     summary: SummaryText = SummaryText()
+    sent: e.ConversationSent | None = None
+    """The same for the record: `at` finds them again by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ class _Source:
         row = conn.execute(_SQL["folded"], self._at, prepare=True).fetchone()
         assert row is not None
         folded, head, self.total, self.uncovered = row
+        self.version: int = head
         tail = store.decode(store.select_streams(conn, [(chat, folded)]), conn) if head > folded else []
         self._ahead: list[Message] = []
         self._anew: list[Message] | None = None
@@ -273,6 +276,8 @@ def _choose(
             offer(m, covered)
             if live.full():
                 break
+    if new is not None and before is not None:  # it is worded anew, and stays the message that it was
+        chosen = [replace(m, id=before.id) if m is new else m for m in chosen]
     more = (new is not None) - len(without)
     unsummarised = source.uncovered + more
     return LiveMessages(
@@ -283,4 +288,12 @@ def _choose(
         unsent=unsummarised - (len(chosen) - covered_sent),
         before=before,
         summary=summary,
+        sent=_for_the_record(source.version, chosen[: live.window], chosen[live.window :]),
+    )
+
+
+def _for_the_record(version: int, window: Sequence[Message], raw: Sequence[Message]) -> e.ConversationSent:
+    numbers = [m.n for m in window if m.n < _NO_NUMBER]  # the newest one has none yet
+    return e.ConversationSent(
+        version=version, window=min(numbers, default=None), raw=min((m.n for m in raw), default=None)
     )

@@ -487,7 +487,7 @@ class Recall:
             prefix=tuple(i for ids in desk.order for i in ids), late=tuple(recalled),
             candidates=tuple(found.candidates), model=found.model,
             threshold=found.threshold, search=found.status, reason=found.reason, memory=memory == "on",
-            asked_at=scene.now,
+            asked_at=scene.now, conversation=live.sent,
         )  # fmt: skip
         events: list[e.Event] = []
         owners: tuple[Subject, ...] = (play.home,)

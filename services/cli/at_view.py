@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from remembrancer.services.answers_moment import DiffAnswer, MemoryChange, MomentAnswer, MomentList, NearReply
 
 _MEMORIES = (Column("state"), Column("unused", number=True), Column("memory", wide=True), Column("id", style="dim"))
+MESSAGES_SHOWN = 5
+"""Of those that were sent; JSON has them all."""
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -108,6 +110,12 @@ def _blocks(screen: Screen, answer: MomentAnswer) -> None:
     ]
     if answer.late is not None:
         parts.append(("Near its end", as_what, answer.late.text))
+    if answer.summary is not None and answer.summary.text:
+        parts.insert(1, ("Summary of the chat", f"{as_what}, {answer.summary.tokens} tokens", answer.summary.text))
+    if answer.messages:
+        many = f"{as_what}, {len(answer.messages)} messages; the last ones"
+        last = answer.messages[-MESSAGES_SHOWN:]
+        parts.append(("Messages of the chat", many, "\n".join(f"{m.author}: {m.text}" for m in last)))
     for title, more, text in parts:
         screen.line("")
         screen.heading(title, more)

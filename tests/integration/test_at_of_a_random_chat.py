@@ -171,6 +171,8 @@ class Chat:
             assert seen.prefix.fingerprint == sent.prefix.fingerprint, when
             assert seen.late.text == sent.late.text, when
             assert (seen.prefix, seen.late, seen.search) == (sent.prefix, sent.late, sent.search), when
+            assert seen.summary == sent.summary, when
+            assert [(m.id, m.text) for m in seen.messages or []] == [(m.id, m.text) for m in sent.messages], when
             assert seen.exact, (when, seen.notes)
 
 

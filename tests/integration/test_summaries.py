@@ -376,3 +376,42 @@ def test_d19_a_reply_that_is_asked_for_again_has_the_summary(talk: Talk):
     assert first.summary.text
     again = talk.memory.reply(PERSONA, **how)
     assert again.summary == first.summary
+
+
+def test_u1_r1_at_shows_the_summary_and_the_messages_that_were_sent_whatever_was_changed_since(talk: Talk):
+    """Through compactions, edits, deletions, regenerated turns and a fork."""
+    sent = []
+
+    def look(chat: str = CHAT, **how: Any) -> None:
+        sent.append(talk.turn(chat=chat, **how))
+
+    look()
+    for n in range(6):
+        talk.many(9)
+        talk.compact()
+        look(text="Rule: never lie" if n == 2 else None)
+        if n % 2:
+            look(chat="fork") if n > 1 else talk.memory.fork(CHAT, "fork")
+        talk.world.project()
+        here = talk.memory.messages(CHAT, limit=1000).messages
+        talk.memory.edit_message(here[3 * n].id, f"worded anew {n}")
+        talk.memory.delete_message(here[3 * n + 1].id)
+        look()
+        again = talk.memory.reply(PERSONA, message="another wording", users=[USER], chat=CHAT, turn=f"t{talk.turns}")
+        sent.append(again)
+    talk.compact()
+    assert any(a.summary.text for a in sent)
+    for _ in range(2):
+        for one in sent:
+            then = talk.memory.at(turn=one.turn, attempt=one.attempt)
+            assert then.summary == one.summary
+            assert [(m.id, m.text) for m in then.messages] == [(m.id, m.text) for m in one.messages]
+        talk.memory.rebuild_summary(CHAT)
+        talk.compact()
+
+
+def test_d24_at_shows_no_text_of_who_was_erased(talk: Talk):
+    sent = talk.turn("my secret")
+    talk.memory.erase(USER)
+    then = talk.memory.at(turn=sent.turn)
+    assert "secret" not in then.model_dump_json()

@@ -74,7 +74,9 @@ class Talk:
 
     def look(self, chat: str = CHAT):
         """What a reply would be given now; the message is taken out again."""
-        answer = self.memory.reply(PERSONA, message="so?", users=[USER], chat=chat, turn=f"look {self.world.now}")
+        answer = self.memory.reply(
+            PERSONA, message="so?", users=[USER], chat=chat, turn=f"look {chat} {self.world.now}"
+        )
         self.memory.delete_message(answer.messages[-1].id, chat=chat)
         return answer
 
