@@ -16,7 +16,7 @@ from remembrancer.domain.memory import State
 
 Status = Literal[
     "on_desk", "pinned", "resting", "no_room", "expired", "hidden", "edited", "deleted", "evicted", "undone", "cleared",
-    "erased", "moved",
+    "erased", "moved", "never_saved",
 ]  # fmt: skip
 
 _WHO = {"persona": "the persona", "person": "a person", "deep": "the background pass", "import": "an import",

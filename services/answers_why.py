@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Literal
 from uuid import UUID
@@ -11,6 +12,7 @@ from remembrancer.domain.identity import Scope
 from remembrancer.domain.life import How
 from remembrancer.domain.verdict import Status
 from remembrancer.services.answers import Answer, Position
+from remembrancer.services.answers_layers import InChat
 
 
 class WhyMemory(Answer):
@@ -142,16 +144,21 @@ class Other(Answer):
 
 
 class WhyAnswer(Answer):
-    """Why a memory is, or is not, in a persona's mind."""
+    """Why a fact is, or is not, in a persona's mind: over saved memories, and over conversations (R1).
+
+    Where it was never saved (`never_saved`), but was said, there is no memory, and `conversation` tells the rest.
+    """
 
     status: Status
     verdict: str
-    memory: WhyMemory
-    saved: WhySaved
+    memory: WhyMemory | None
+    saved: WhySaved | None
     story: list[StoryLine]
-    searches: Searches
-    days: Days
+    searches: Searches | None
+    days: Days | None
     evicted: Eviction | None
+    conversation: Sequence[InChat] = ()
+    """Messages that speak of it, the newest first, with where each stands now: window, summary, dropped, raw."""
     hidden_by: list[str]
     """What keeps it out of replies, or out of some, besides its counter (T10, R17)."""
     bring_back: str | None

@@ -219,9 +219,11 @@ class Engine:
     @cached_property
     def biographer(self) -> Why:
         """Tells the lives of memories."""
+        from remembrancer.services.layers import Layers
         from remembrancer.services.why import Why
 
-        return Why(self.deps, self.finder, self.waiting, self.reading)
+        layers = Layers(self.deps, self.chats, self.summariser)
+        return Why(self.deps, self.finder, self.waiting, self.reading, layers)
 
     @cached_property
     def documents(self) -> Documents:

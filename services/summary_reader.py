@@ -69,7 +69,7 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
     assert row is not None
     if row[0] != row[1]:
         raise Behind
-    bound = min(_window(conn, at, detail, policy), _last_turns(conn, at))
+    bound = min(window_begin(conn, at, detail, policy), _last_turns(conn, at))
     summaries, _ = read_summaries(conn, at)
     found = conn.execute(_SQL["rebuild"], at).fetchone()
     rebuild = Rebuild(*found[:-1]) if found else None
@@ -87,7 +87,7 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
     return Backlog(row[0], standing, uncovered, bound, summaries, rebuild, found[-1] if found else 0)
 
 
-def _window(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Policy) -> int:
+def window_begin(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Policy) -> int:
     """The number of the oldest message of the live window."""
     live = Live(LEVELS[detail], policy.model_context, policy.model_context)
     rows = conn.execute(_CHATS["newest"], at | {"before": 2**62, "limit": LEVELS[detail].window_messages + 1})

@@ -44,12 +44,13 @@ from remembrancer.services.checks import checked_number
 from remembrancer.services.deps import LIST, PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.finder import Finder, Home
 from remembrancer.services.hiding import Hiding
+from remembrancer.services.layers import Layers
 from remembrancer.services.lives import Lives
 from remembrancer.services.memory_search import Answered, Found, MemorySearch
 from remembrancer.services.reading import Reading
 from remembrancer.services.views import view
 from remembrancer.services.waiting import Waiting
-from remembrancer.services.why_question import as_id, checked_query, never_known, others
+from remembrancer.services.why_question import as_id, checked_query, never_known, never_saved, others
 from remembrancer.services.why_story import story
 
 
@@ -67,7 +68,7 @@ class _Now(NamedTuple):
 class Why:
     """See the module."""
 
-    def __init__(self, deps: Deps, finder: Finder, waiting: Waiting, reading: Reading) -> None:
+    def __init__(self, deps: Deps, finder: Finder, waiting: Waiting, reading: Reading, layers: Layers) -> None:
         self._deps = deps
         self._finder = finder
         self._waiting = waiting
@@ -75,6 +76,7 @@ class Why:
         self.lives = Lives(deps)
         self._search = MemorySearch(deps, finder)
         self._hiding = Hiding(deps, finder)
+        self._layers = layers
 
     def why(self, q: UUID | str, *, persona: str | None, limit: int) -> WhyAnswer:
         """Tell a memory's life. See `Remembrancer.why`."""
@@ -99,7 +101,10 @@ class Why:
         self._waiting.settle()
         answered = self._search.find(text, persona=persona, threshold=self._deps.threshold(self._policy()))
         if not answered.found or not answered.found[0].likely:
-            raise never_known(text, answered)
+            said = self._layers.of(text, persona=persona)
+            if not said:
+                raise never_known(text, answered)
+            return never_saved(said, answered)
         best = answered.found[0]
         return self._tell(best.memory, self._finder.home(best.memory), best, answered, limit)
 
@@ -128,6 +133,10 @@ class Why:
             where = replace(where, hidden_everywhere=hidden.everywhere, hidden_fix=hidden.fix)
         said = verdict(life, home.key, where, asked_of=None if asked is None else asked.text)
         evicted = self._eviction(life, home, now)
+        speaker = None if home.key.persona == EVERY_PERSONA else home.key.persona
+        source = life.saved.event.source.messages if isinstance(life.saved.event, e.MemorySaved) else ()
+        heard = [UUID(m) for m in source]
+        conversation = [] if life.text == ERASED else self._layers.of(life.text, persona=speaker, messages=heard)
         return WhyAnswer(
             status=said.status,
             verdict=said.sentence,
@@ -139,6 +148,7 @@ class Why:
             ),
             days=self._days(life, now, counted, moves),
             evicted=evicted,
+            conversation=conversation,
             hidden_by=hidden.by,
             bring_back=None if said.bring_back is None else f"remembrancer {said.bring_back}",
             found_by="id" if asked is None else answered.by,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from remembrancer.domain.errors import InvalidInput, NotFound
-from remembrancer.services.answers_why import Other
+from remembrancer.services.answers_layers import InChat
+from remembrancer.services.answers_why import Other, WhyAnswer
 from remembrancer.services.checks import checked_text, shown
+from remembrancer.services.layers import summed_up
 from remembrancer.services.memory_search import Answered, Found
 
 LONGEST = 2_000
@@ -54,6 +58,16 @@ def never_known(text: str, answered: Answered) -> NotFound:
         hint=hint,
         near=[_other(one).model_dump(mode="json") for one in near],
     )
+
+
+def never_saved(said: Sequence[InChat], answered: Answered) -> WhyAnswer:
+    """What is said of a text that never was a memory, but that conversations speak of (U1)."""
+    return WhyAnswer(
+        status="never_saved", verdict=f"It was never saved as a memory. {summed_up(said)}", memory=None, saved=None,
+        story=[], searches=None, days=None, evicted=None, conversation=list(said), hidden_by=[],
+        bring_back=f"remembrancer chat save {shlex.quote(said[0].chat)} {said[0].message}",
+        found_by=answered.by, note=answered.note, nearest=[_other(one) for one in answered.found[:2]],
+    )  # fmt: skip
 
 
 def others(memory: UUID, answered: Answered) -> list[Other]:

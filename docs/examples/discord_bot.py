@@ -223,8 +223,8 @@ def add_commands(bot: Bot) -> None:
     async def why(interaction: discord.Interaction, text: str) -> None:
         told = await asyncio.to_thread(bot.memory.why, text, persona=bot.persona)
         theirs = (("personal", str(interaction.user.id)), ("server", str(interaction.guild_id)))
-        mine = (told.memory.scope, told.memory.subject) in theirs
-        await say(interaction, f"{told.memory.text}: {told.verdict}" if mine else "I know of nothing like that.")
+        known = told.memory if told.memory and (told.memory.scope, told.memory.subject) in theirs else None
+        await say(interaction, f"{known.text}: {told.verdict}" if known else "I know of nothing like that.")
 
     @bot.tree.command(description="Forget it")
     async def forget(interaction: discord.Interaction, memory: str) -> None:

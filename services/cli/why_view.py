@@ -15,7 +15,17 @@ from remembrancer.services.cli.screen import Column, Screen, one_line, shown
 from remembrancer.services.cli.show import moment, short, where
 
 if TYPE_CHECKING:
-    from remembrancer.services.answers_why import Days, Eviction, StoryLine, WhyAnswer, WhyDay
+    from remembrancer.services.answers_layers import InChat
+    from remembrancer.services.answers_why import (
+        Days,
+        Eviction,
+        Searches,
+        StoryLine,
+        WhyAnswer,
+        WhyDay,
+        WhyMemory,
+        WhySaved,
+    )
     from remembrancer.services.cli.session import Session
 
 _MARKS = {
@@ -37,6 +47,7 @@ _MARKS = {
     "UseRecounted": ("recounted", "cyan"),
 }
 _STATUS = {"on_desk": "green", "pinned": "green", "edited": "green", "resting": "blue", "no_room": "blue"}
+_WHERE = {"window": "green", "summary": "green", "rule": "green", "raw": "yellow", "dropped": "red"}
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _HIDDEN, _PINNED = "\u00b7", "\u2500"
 _MARGIN = 24
@@ -47,20 +58,25 @@ _PLAIN = 120
 
 def life(screen: Screen, here: Session, answer: WhyAnswer) -> None:
     """After `why`."""
-    m = answer.memory
-    screen.line(Text(f"\u201c{shown(m.text)}\u201d", "bold"), "  ", Text(short(m.id), "dim"))
-    screen.line(Text(shown(_origin(answer)), "dim"))
+    m, saved = answer.memory, answer.saved
+    if m is not None and saved is not None:
+        screen.line(Text(f"\u201c{shown(m.text)}\u201d", "bold"), "  ", Text(short(m.id), "dim"))
+        screen.line(Text(shown(_origin(m, saved)), "dim"))
     if answer.note:
         screen.labelled("note", answer.note, "yellow")
-    screen.line("")
-    _timeline(screen, answer.story)
-    _left_out(screen, answer)
-    screen.line("")
-    _counter(screen, answer.days)
+    if m is not None:
+        screen.line("")
+        _timeline(screen, answer.story)
+    if answer.searches is not None:
+        _left_out(screen, answer.searches)
+        screen.line("")
+    if answer.days is not None:
+        _counter(screen, answer.days)
     if answer.evicted is not None:
         _eviction(screen, answer.evicted)
     for hides in answer.hidden_by:
         screen.labelled("hidden", hides, "yellow")
+    _conversation(screen, answer.conversation)
     screen.line("")
     style = _STATUS.get(answer.status, "red")
     screen.labelled("verdict", answer.verdict, f"bold {style}")
@@ -76,8 +92,19 @@ def life(screen: Screen, here: Session, answer: WhyAnswer) -> None:
         screen.table((Column("memory", wide=True), Column("list"), Column("id", style="dim")), rows)
 
 
-def _origin(answer: WhyAnswer) -> str:
-    m, saved = answer.memory, answer.saved
+def _conversation(screen: Screen, said: Sequence[InChat]) -> None:
+    """What was said of it, and where that stands: two of the three layers (R1)."""
+    if not said:
+        return
+    screen.line("")
+    screen.heading("In conversations", f"{len(said)} message{'s' * (len(said) != 1)}")
+    for one in said:
+        what = f"{moment(one.said_at)}  {one.chat}  {one.author}: \u201c{one_line(one.text)}\u201d"
+        screen.line(Text(shown(what)))
+        screen.line(Text(f"  {one.sentence}", _WHERE[one.where]))
+
+
+def _origin(m: WhyMemory, saved: WhySaved) -> str:
     parts = [where(m.persona, m.scope, m.subject), f"saved {moment(saved.at)} by {_actor(saved.actor)}"]
     if saved.turn:
         parts.append(f"turn {saved.turn}")
@@ -135,8 +162,7 @@ def _change(x: StoryLine) -> str:
     return " \u2192 ".join(told)
 
 
-def _left_out(screen: Screen, answer: WhyAnswer) -> None:
-    s = answer.searches
+def _left_out(screen: Screen, s: Searches) -> None:
     more = [
         f"{total - listed} more {what}{'es' * (total - listed != 1)}"
         for what, total, listed in (
