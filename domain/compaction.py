@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -46,20 +46,22 @@ def next_step(
     size: int,
     *,
     to_the_end: bool = False,
+    protected: Collection[int] = (),
 ) -> Step | None:
     """What is to be done first, if anything.
 
     Args:
         standing: the summaries as they stand, oldest first.
         uncovered: the oldest messages that are in none of them, in order.
-        bound: from this number on nothing is summarised: the live window and the last two turns (D15).
+        bound: from this number on nothing is summarised: the live window.
+        protected: messages of the last two turns, which are in no summary, be they ever so long ago (D15).
         size: about so many tokens a long-term summary has (R3).
         to_the_end: the last messages before the bound are summarised, too, be they ever so few: a rebuild ends there.
     """
     for s in standing:
         if s.tier == "long_term" and s.tokens > policy.condense_over * size:
             return Condense(s)
-    return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy, to_the_end)
+    return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy, to_the_end, protected)
 
 
 def _merge(standing: Sequence[Summary], uncovered: Sequence[Message], policy: Policy) -> Merge | None:
@@ -98,15 +100,28 @@ def _between(a: Summary, b: Summary, uncovered: Sequence[Message]) -> bool:
 
 
 def _chunk(
-    standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy, to_the_end: bool
-) -> Chunk | None:
+    standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy, to_the_end: bool,
+    protected: Collection[int],
+) -> Chunk | None:  # fmt: skip
     """The oldest messages that are enough for a chunk; fewer only where summaries follow, which leave no more."""
-    for run, followed in _stretches(standing, uncovered):
-        old = [m for m in run if m.n < bound]
-        whole = (followed and len(old) == len(run)) or to_the_end
-        if len(old) >= policy.chunk_messages or (whole and old):
-            return Chunk(_fitting(old[: policy.chunk_messages], policy.model_context // 2))
+    for stretch, followed in _stretches(standing, uncovered):
+        for run in _apart(stretch, protected):
+            old = [m for m in run if m.n < bound]
+            whole = (followed and len(old) == len(run)) or to_the_end
+            if len(old) >= policy.chunk_messages or (whole and old):
+                return Chunk(_fitting(old[: policy.chunk_messages], policy.model_context // 2))
     return None
+
+
+def _apart(messages: Sequence[Message], protected: Collection[int]) -> list[list[Message]]:
+    """Runs without protected messages: a summary covers all that lies between its ends."""
+    runs: list[list[Message]] = [[]]
+    for m in messages:
+        if m.n in protected:
+            runs.append([])
+        else:
+            runs[-1].append(m)
+    return [run for run in runs if run]
 
 
 def _stretches(standing: Sequence[Summary], uncovered: Sequence[Message]) -> list[tuple[list[Message], bool]]:
@@ -131,7 +146,9 @@ def _fitting(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
     return taken
 
 
-def same_sources(step: Step, standing: Sequence[Summary], uncovered: Sequence[Message], bound: int) -> bool:
+def same_sources(
+    step: Step, standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, protected: Collection[int] = ()
+) -> bool:
     """Is what a step was decided on still so? Asked under the version at which its event is written (D15, D17)."""
     if isinstance(step, Chunk):
         now = {m.id: m for m in uncovered}
@@ -139,6 +156,7 @@ def same_sources(step: Step, standing: Sequence[Summary], uncovered: Sequence[Me
         inside = [m.n for m in uncovered if numbers[0] <= m.n <= numbers[-1]]
         return (
             inside == numbers
+            and not set(numbers) & set(protected)
             and numbers[-1] < bound
             and all(now[m.id].text == m.text for m in step.messages)
         )  # fmt: skip

@@ -132,7 +132,10 @@ class Summariser:
     def _next(backlog: Backlog, policy: Policy, detail: Detail) -> Step | None:
         size = LEVELS[detail].summary_tokens
         to_the_end = backlog.running is not None
-        return next_step(backlog.standing, backlog.uncovered, backlog.bound, policy, size, to_the_end=to_the_end)
+        return next_step(
+            backlog.standing, backlog.uncovered, backlog.bound, policy, size, to_the_end=to_the_end,
+            protected=backlog.protected,
+        )  # fmt: skip
 
     def _make(self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, model: ChatModel) -> _Written:
         """Ask the model, and check what it says."""
@@ -233,7 +236,9 @@ class Summariser:
         for _ in range(MOST_TRIES):
             key = store.keys.for_writing(tenant, made.owners)
             now = self.backlog(here, detail, policy)
-            if now.running != read.running or not same_sources(step, now.standing, now.uncovered, now.bound):
+            if now.running != read.running or not same_sources(
+                step, now.standing, now.uncovered, now.bound, now.protected
+            ):
                 return
             try:
                 store.append(

@@ -41,6 +41,9 @@ class Backlog:
     standing: Sequence[Summary]
     uncovered: Sequence[Message]
     bound: int
+    """The number of the first message of the live window."""
+    protected: frozenset[int]
+    """Those of the last two turns (D15)."""
     summaries: Summaries
     rebuild: Rebuild | None
     rebuild_messages: int = 0
@@ -69,7 +72,7 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
     assert row is not None
     if row[0] != row[1]:
         raise Behind
-    bound = min(window_begin(conn, at, detail, policy), _last_turns(conn, at))
+    bound, protected = window_begin(conn, at, detail, policy), _last_turns(conn, at)
     summaries, _ = read_summaries(conn, at)
     found = conn.execute(_SQL["rebuild"], at).fetchone()
     rebuild = Rebuild(*found[:-1]) if found else None
@@ -84,7 +87,7 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
         standing = summaries.standing()
     if len(uncovered) == AT_ONCE:  # nothing is known of what lies behind
         standing = [s for s in standing if s.last < uncovered[-1].n]
-    return Backlog(row[0], standing, uncovered, bound, summaries, rebuild, found[-1] if found else 0)
+    return Backlog(row[0], standing, uncovered, bound, protected, summaries, rebuild, found[-1] if found else 0)
 
 
 def window_begin(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Policy) -> int:
@@ -99,7 +102,6 @@ def window_begin(conn: Connection[Any], at: dict[str, Any], detail: Detail, poli
     return min(live.chosen[: live.window], default=2**62)
 
 
-def _last_turns(conn: Connection[Any], at: dict[str, Any]) -> int:
-    """The number of the oldest message of the last two turns (D15)."""
-    row = conn.execute(_SQL["last_turns"], at).fetchone()
-    return 2**62 if row is None or row[0] is None else int(row[0])
+def _last_turns(conn: Connection[Any], at: dict[str, Any]) -> frozenset[int]:
+    """The numbers of the messages of the last two turns (D15)."""
+    return frozenset(row[0] for row in conn.execute(_SQL["last_turns"], at))

@@ -1,7 +1,7 @@
 -- What is read to summarise a chat, from rows that are as far as its events.
 
 -- name: last_turns
--- The oldest message of the last two turns: nothing from there on is summarised (D15).
+-- The messages of the last two turns: none of them is summarised (D15), be they ever so long ago.
 WITH live AS (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live),
 last AS (
   SELECT m.turn FROM remembrancer.message m
@@ -14,7 +14,7 @@ last AS (
     AND m.turn IS NOT NULL AND m.turn <> (SELECT turn FROM last)
   ORDER BY m.n DESC LIMIT 1
 )
-SELECT min(m.n) FROM remembrancer.message m
+SELECT m.n FROM remembrancer.message m
 WHERE m.generation = (SELECT generation FROM live) AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL
   AND m.turn IN (SELECT turn FROM last UNION ALL SELECT turn FROM second)
 
