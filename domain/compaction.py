@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal
 from uuid import UUID
 
@@ -36,6 +37,7 @@ class Condense:
 
 
 Step = Chunk | Merge | Condense
+NONE_STUCK: Mapping[UUID, str] = MappingProxyType({})
 
 
 def next_step(
@@ -47,6 +49,7 @@ def next_step(
     *,
     to_the_end: bool = False,
     protected: Collection[int] = (),
+    stuck: Mapping[UUID, str] = NONE_STUCK,
 ) -> Step | None:
     """What is to be done first, if anything.
 
@@ -56,10 +59,11 @@ def next_step(
         bound: from this number on nothing is summarised: the live window.
         protected: messages of the last two turns, which are in no summary, be they ever so long ago (D15).
         size: about so many tokens a long-term summary has (R3).
+        stuck: long-term summaries that could not be condensed, as they read: they are left as they are.
         to_the_end: the last messages before the bound are summarised, too, be they ever so few: a rebuild ends there.
     """
     for s in standing:
-        if s.tier == "long_term" and s.tokens > policy.condense_over * size:
+        if s.tier == "long_term" and s.tokens > policy.condense_over * size and stuck.get(s.id) != s.text:
             return Condense(s)
     return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy, to_the_end, protected)
 

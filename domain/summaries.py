@@ -254,6 +254,18 @@ def place_of(quote: str, m: Message) -> Span | None:
     return Span(message=m.id, n=m.n, start=start, end=start + len(quote.strip()))
 
 
+def united(spans: Iterable[Span]) -> list[Span]:
+    """Places of messages, those that lie over each other as one: no word of a rule is lost (R6)."""
+    found: list[Span] = []
+    for span in spans:
+        whole = span
+        for other in [one for one in found if _overlap(one, span)]:
+            found.remove(other)
+            whole = whole.model_copy(update={"start": min(whole.start, other.start), "end": max(whole.end, other.end)})
+        found.append(whole)
+    return found
+
+
 def _overlap(a: Span, b: Span) -> bool:
     return a.message == b.message and a.start < b.end and b.start < a.end
 

@@ -173,7 +173,7 @@ class SummaryVerbs:
             chat=here.key, detail=level, messages=messages, calls=calls, input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens, cost=None if prices is None else prices.of(usage),
             extra_tokens=_sent(level, policy) - _sent(present, policy),
-            edited=[s.id for s in backlog.summaries.standing() if s.edited],
+            edited=self._worded_by_hand(here),
         )  # fmt: skip
 
     def rebuild(self, chat: str, *, replace_edited: bool, resume: bool, request_id: str | None) -> SummaryRebuild:
@@ -195,12 +195,12 @@ class SummaryVerbs:
                 )
             if resume and (before is None or before.state != "failed"):
                 raise NotAllowed("No rebuild of this chat has failed, so none can be resumed.", rule="R7")
-            edited = [s for s in backlog.summaries.standing() if s.edited]
+            edited = self._worded_by_hand(here)
             if edited and not replace_edited:
                 raise NotAllowed(
                     f"{len(edited)} of the summaries are worded by a person, and would be replaced.", rule="D17",
                     hint="Agree with replace_edited (--replace-edited); their texts stay in history.",
-                    edited=[str(s.id) for s in edited],
+                    edited=[str(s) for s in edited],
                 )  # fmt: skip
             messages, _, newest = self._to_rebuild(here, backlog)
             if resume and before is not None:
@@ -220,6 +220,12 @@ class SummaryVerbs:
         if done.answer is None:
             raise answer_erased()
         return SummaryRebuild(**orjson.loads(done.answer), chat=here.key, positions=positions(done))
+
+    def _worded_by_hand(self, here: ChatHome) -> list[UUID]:
+        """Valid summaries that a person has worded, those included that are part of another one by now (D17)."""
+        at = {"shard": here.stream.bytes[0], "chat": here.stream}
+        rows = self._deps.store.database.run(lambda conn: conn.execute(_SQL["worded_by_hand"], at).fetchall())
+        return [row[0] for row in rows]
 
     def _to_rebuild(self, here: ChatHome, backlog: Backlog) -> tuple[int, int, int | None]:
         """Messages old enough to be summarised: how many, their tokens, the newest one's number."""

@@ -8,8 +8,8 @@ written its messages are sent as they are, so that whatever fails, nothing is lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,11 +17,11 @@ import stamina
 from psycopg import Connection
 
 from remembrancer.domain import events as e
-from remembrancer.domain.compaction import Chunk, Condense, Merge, Step, next_step, same_sources
+from remembrancer.domain.compaction import NONE_STUCK, Chunk, Condense, Merge, Step, next_step, same_sources
 from remembrancer.domain.identity import Subject, person_stream, persona_stream
 from remembrancer.domain.long_term import LongTerm, grown
 from remembrancer.domain.policy import Policy
-from remembrancer.domain.summaries import Span, Summary, is_summary, place_of
+from remembrancer.domain.summaries import Span, Summary, is_summary, place_of, united
 from remembrancer.domain.text import ERASED
 from remembrancer.domain.transcript import Message
 from remembrancer.domain.window import LEVELS, Detail, level_for
@@ -53,6 +53,10 @@ class _Written:
     owners: tuple[Subject, ...]
 
 
+class _NotShorter(ModelFailed):
+    """The long-term summary stays as long as it is."""
+
+
 class Summariser:
     """Does the steps of one chat after the other. See the module."""
 
@@ -60,6 +64,8 @@ class Summariser:
         self._deps = deps
         self._chats = chats
         self._runner = runner
+        self._as_short_as_can_be: dict[UUID, str] = {}
+        """Long-term summaries that the model did not shorten, as they read then: it is not asked again for these."""
 
     def run(self, stream: UUID, model: ChatModel, hold: Callable[[], bool]) -> Outcome:
         """Summarise what is due in a chat: at most `chunks_per_run` chunks, and what follows from them.
@@ -81,7 +87,7 @@ class Summariser:
             backlog = self.backlog(here, detail, policy)
             if backlog.rebuild is not None and backlog.running:
                 detail = backlog.rebuild.detail
-            step = self._next(backlog, policy, detail)
+            step = self._next(backlog, policy, detail, self._as_short_as_can_be)
             if step is None:
                 if backlog.running is None:
                     return "done"
@@ -90,7 +96,14 @@ class Summariser:
             if isinstance(step, Chunk) and chunks >= policy.chunks_per_run:
                 return "more"
             chunks += isinstance(step, Chunk)
-            self._write(here, step, self._make(here, step, backlog, detail, model), backlog, detail, policy)
+            try:
+                made = self._make(here, step, backlog, detail, model, policy)
+            except _NotShorter as failed:
+                assert isinstance(step, Condense)
+                log.warning("A long-term summary stays as long as it is: %s", failed.reason)
+                self._as_short_as_can_be[step.source.id] = step.source.text
+                continue
+            self._write(here, step, made, backlog, detail, policy)
         return "done"
 
     def setting(self, here: ChatHome) -> tuple[Policy, Detail]:
@@ -129,15 +142,17 @@ class Summariser:
     # -- a step ----------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _next(backlog: Backlog, policy: Policy, detail: Detail) -> Step | None:
+    def _next(backlog: Backlog, policy: Policy, detail: Detail, stuck: Mapping[UUID, str] = NONE_STUCK) -> Step | None:
         size = LEVELS[detail].summary_tokens
         to_the_end = backlog.running is not None
         return next_step(
             backlog.standing, backlog.uncovered, backlog.bound, policy, size, to_the_end=to_the_end,
-            protected=backlog.protected,
+            protected=backlog.protected, stuck=stuck,
         )  # fmt: skip
 
-    def _make(self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, model: ChatModel) -> _Written:
+    def _make(
+        self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, model: ChatModel, policy: Policy
+    ) -> _Written:
         """Ask the model, and check what it says."""
         sources = _sources(step)
         authors = sorted(
@@ -153,7 +168,8 @@ class Summariser:
         }  # fmt: skip
         owners = (here.home, *(Subject("user", a) for a in authors if a))
         if isinstance(step, Chunk):
-            return _Written(self._chunk(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+            most = policy.model_context // 2
+            return _Written(self._chunk(step, detail, model, stamp, most), tuple(dict.fromkeys(owners)))
         stamp |= {
             "first": sources[0].first, "last": sources[-1].last, "messages": sum(s.messages for s in sources),
         }  # fmt: skip
@@ -161,12 +177,15 @@ class Summariser:
             return _Written(self._condensed(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
         return _Written(self._merged(here, step, detail, model, stamp), tuple(dict.fromkeys(owners)))
 
-    def _chunk(self, step: Chunk, detail: Detail, model: ChatModel, stamp: dict[str, Any]) -> e.ChunkSummarised:
-        asked = prompts.of_messages(step.messages)
+    def _chunk(
+        self, step: Chunk, detail: Detail, model: ChatModel, stamp: dict[str, Any], most: int
+    ) -> e.ChunkSummarised:
+        asked = prompts.of_messages([_in_part(m, most) for m in step.messages])
         told = prompts.instructions("chunk", detail, prompts.CHUNK_SHARE)
         answer = self._ask(model, told, asked, prompts.ChunkDraft)
+        bound = _bound(detail, prompts.CHUNK_SHARE, sum(m.tokens for m in step.messages))
         return e.ChunkSummarised(
-            **stamp, **_text(answer.value.summary), cost=answer.cost, first=step.messages[0].n,
+            **stamp, **_text(answer.value.summary, bound), cost=answer.cost, first=step.messages[0].n,
             last=step.messages[-1].n, messages=len(step.messages), rules=_rules(answer.value.rules, step.messages),
         )  # fmt: skip
 
@@ -178,8 +197,9 @@ class Summariser:
             asked = prompts.of_summaries(step.sources, self._dates(here, step.sources))
             told = prompts.instructions("merged", detail, prompts.MERGED_SHARE)
             short = self._ask(model, told, asked, prompts.MergedDraft)
+            bound = _bound(detail, prompts.MERGED_SHARE, sum(s.tokens for s in step.sources))
             return e.SummariesMerged(
-                **stamp, **_text(short.value.summary), cost=short.cost, tier="merged", sources=ids
+                **stamp, **_text(short.value.summary, bound), cost=short.cost, tier="merged", sources=ids
             )  # fmt: skip
         old = step.sources[0] if step.sources[0].tier == "long_term" else None
         newer = [s for s in step.sources if s is not old]
@@ -190,7 +210,8 @@ class Summariser:
             None if old is None else LongTerm.read(old.text), said.chronology, said.promises, said.references,
             said.state,
         )  # fmt: skip
-        return e.SummariesMerged(**stamp, **_text(parts.text()), cost=long.cost, tier="long_term", sources=ids)
+        bound = _bound(detail, 1.0, sum(s.tokens for s in step.sources))
+        return e.SummariesMerged(**stamp, **_text(parts.text(), bound), cost=long.cost, tier="long_term", sources=ids)
 
     def _condensed(
         self, step: Condense, detail: Detail, model: ChatModel, stamp: dict[str, Any]
@@ -200,9 +221,9 @@ class Summariser:
         told = prompts.instructions("condensed", detail, 1 / 4)
         answer = self._ask(model, told, prompts.of_parts(parts), prompts.CondensedDraft)
         said = answer.value
-        text = _text(parts.condensed(said.chronology, said.promises, said.references, said.state).text())
+        text = _text(parts.condensed(said.chronology, said.promises, said.references, said.state).text(), None)
         if text["tokens"] >= step.source.tokens:
-            raise ModelFailed("a condensed summary that is not shorter")
+            raise _NotShorter("a condensed summary that is not shorter")
         return e.LongTermCondensed(**stamp, **text, cost=answer.cost, source=step.source.id)
 
     def _ask(
@@ -289,16 +310,32 @@ def _sources(step: Step) -> Sequence[Summary]:
     return []
 
 
-def _text(text: str) -> dict[str, Any]:
+def _bound(detail: Detail, share: float, sources: int) -> int:
+    """So many tokens a summary may have: as many as what it tells, or twice what was asked for."""
+    return max(sources, 200, round(2 * LEVELS[detail].summary_tokens * share))
+
+
+def _in_part(m: Message, most: int) -> Message:
+    """A message that no question has room for, by its beginning and its end."""
+    if m.tokens <= most:
+        return m
+    half = max(1, len(m.text) * most // m.tokens // 2)
+    return replace(m, text=f"{m.text[:half]} [\u2026 left out for its length \u2026] {m.text[-half:]}")
+
+
+def _text(text: str, most: int | None) -> dict[str, Any]:
     """Text and tokens of a summary.
 
     Raises:
-        ModelFailed: it says nothing (D16).
+        ModelFailed: it says nothing, or is longer than what it tells (D16).
     """
     readable = writable(text)
     if not is_summary(readable) or readable == ERASED:
         raise ModelFailed("a summary that says nothing")
-    return {"text": readable, "tokens": count_tokens(readable)}
+    tokens = count_tokens(readable)
+    if most is not None and tokens > most:
+        raise ModelFailed("a summary longer than what it tells")
+    return {"text": readable, "tokens": tokens}
 
 
 def _rules(quotes: Sequence[prompts.Quote], messages: Sequence[Message]) -> tuple[Span, ...]:
@@ -309,6 +346,6 @@ def _rules(quotes: Sequence[prompts.Quote], messages: Sequence[Message]) -> tupl
         literal = [m for m in messages if m.role == "user" and quote.quote.strip() and quote.quote.strip() in m.text]
         m = next(iter([m for m in pointed if m in literal] or literal or pointed), None)
         span = None if m is None else place_of(quote.quote, m)
-        if span is not None and span not in found:
+        if span is not None:
             found.append(span)
-    return tuple(found)
+    return tuple(united(found))

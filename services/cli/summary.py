@@ -30,6 +30,8 @@ Detail = Annotated[
 ]
 TIERS = {"long_term": "Long-term", "merged": "Merged", "recent": "Recent"}
 LOOK_SECONDS = 0.5
+PATIENCE_SECONDS = 60.0
+"""For the tables to see what was started; if they do not, it is looked on all the same."""
 
 
 def show(here: Session, chat: ChatKey) -> None:
@@ -111,7 +113,7 @@ def rebuild(
             if not here.screen.ask("Make the summaries anew?"):
                 raise typer.Exit(1)
         answer = memory.rebuild_summary(chat, replace_edited=replace_edited, resume=resume, request_id=request_id)
-        ended = _wait(here, memory, chat) if wait else None
+        ended = _wait(here, memory, answer) if wait else None
     here.show(answer if ended is None else ended, lambda screen: _started(screen, answer, ended))
 
 
@@ -131,13 +133,16 @@ def cost(
     here.show(answer, lambda screen: _cost(screen, answer))
 
 
-def _wait(here: Session, memory: Remembrancer, chat: str) -> RebuildView | None:
+def _wait(here: Session, memory: Remembrancer, started: SummaryRebuild) -> RebuildView | None:
+    """Stay until this rebuild has ended, however far behind the tables are."""
     with here.screen.progress("Rebuilding") as progress:
+        memory.wait(started.positions, timeout=PATIENCE_SECONDS, mode="stale")
         while True:
-            now = memory.summary(chat).rebuild
-            if now is None or now.state != "running":
-                return now
-            progress(now.done, now.messages)
+            now = memory.summary(started.chat).rebuild
+            if now is not None and now.id == started.rebuild:
+                if now.state != "running":
+                    return now
+                progress(now.done, now.messages)
             time.sleep(LOOK_SECONDS)
 
 

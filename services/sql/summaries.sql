@@ -75,6 +75,13 @@ WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
   AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.role = 'user'
 ORDER BY m.n DESC LIMIT 1
 
+-- name: worded_by_hand
+-- Valid summaries that a person has worded.
+SELECT s.id FROM remembrancer.summary s
+WHERE s.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND s.shard = %(shard)s AND s.chat = %(chat)s AND s.stale IS NULL AND s.rebuild IS NULL AND s.edited
+ORDER BY s.first, s.id
+
 -- name: last_persona
 -- Which of the personas spoke last.
 SELECT m.author FROM remembrancer.message m

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from remembrancer.domain import events as e
+from remembrancer.domain.errors import NotAllowed
 from tests.support import scripted_chat as script
 from tests.support.chats import CHAT, Talk, talking
 from tests.support.world import PERSONA, USER
@@ -336,7 +337,7 @@ def test_r5_a_reply_reads_summaries_that_the_tables_do_not_know_yet(talk: Talk):
     policy, detail = engine.summariser.setting(here)
     backlog = engine.summariser.backlog(here, detail, policy)
     step = engine.summariser._next(backlog, policy, detail)
-    made = engine.summariser._make(here, step, backlog, detail, engine.compactor.model)
+    made = engine.summariser._make(here, step, backlog, detail, engine.compactor.model, policy)
     engine.summariser._write(here, step, made, backlog, detail, policy)
     ahead = talk.look()
     talk.world.project()
@@ -432,3 +433,107 @@ def test_r4_d15_two_turns_of_long_ago_keep_nothing_else_from_being_summarised(ta
     talk.turn("and another")
     talk.compact()
     assert "the first turn" in talk.look().summary.text
+
+
+def test_d16_a_message_too_long_for_any_question_keeps_no_other_from_being_summarised(database_url: str):
+    numbers = {"chunk_messages": 4, "model_context": 4_000, "answer_tokens": 0}
+    with talking(database_url, **numbers) as talk:
+
+        def small(exchange: script.Exchange) -> None:
+            over = len(exchange.asked.question) > 4 * 4_000
+            script.status(400)(exchange) if over else script.answers(exchange)
+
+        talk.model.otherwise = small
+        talk.memory.set_persona(PERSONA, detail="key_events")
+        talk.turn("a")
+        talk.memory.post(CHAT, "word by word, and so on " * 4_000 + "the end of it", author=USER)
+        talk.many(20)
+        talk.compact()
+        covered = talk.world.events(e.ChunkSummarised)
+        assert sum(c.messages for c in covered) > 8
+        asked = next(r.question for r in talk.model.requests if "left out for its length" in r.question)
+        assert "the end of it" in asked
+
+
+def test_r6_a_long_term_summary_that_cannot_be_condensed_keeps_nothing_from_being_summarised(talk: Talk):
+    talk.many(33)
+    talk.compact()
+    (part,) = [p for p in talk.memory.summary(CHAT).parts if p.tier == "long_term"]
+    lines = "\n".join(f"- reference number {n} of the guild, exactly as it was" for n in range(800))
+    talk.memory.edit_summary(CHAT, str(part.id), f"### Exact references\n{lines}")
+    before = talk.model.writer
+
+    def keeps_all(asked: script.Asked) -> dict[str, Any]:
+        if asked.shape == "CondensedDraft":
+            return {"chronology": ["All."], "promises": [], "references": list(range(1, 801)), "state": []}
+        return before(asked)
+
+    talk.model.writer = keeps_all
+    talk.many(12)
+    talk.compact()
+    assert talk.memory.chat(CHAT).unsummarised <= 30 + 4
+    assert talk.memory.chat(CHAT).summaries_wait is None
+    asked = sum(r.shape == "CondensedDraft" for r in talk.model.requests)
+    talk.many(4)
+    talk.compact()
+    assert sum(r.shape == "CondensedDraft" for r in talk.model.requests) == asked, "it is not asked again for the same"
+
+
+def test_d16_a_summary_longer_than_what_it_tells_is_none(talk: Talk):
+    before = talk.model.writer
+    talk.model.writer = lambda asked: {**before(asked), "summary": "blah lah " * 100_000}
+    talk.many(20)
+    talk.compact()
+    assert not talk.world.events(e.ChunkSummarised)
+    assert "longer than what it tells" in talk.memory.chat(CHAT).summaries_wait
+    talk.model.writer = before
+    talk.world.later(minutes=5)
+    talk.compact()
+    assert talk.world.events(e.ChunkSummarised)
+
+
+def test_r6_of_quotes_that_lie_over_each_other_no_word_is_lost(talk: Talk):
+    said = "Please never lie to me, and always answer in Spanish. Thanks"
+    before = talk.model.writer
+
+    def rules(asked: script.Asked) -> dict[str, Any]:
+        quotes = ["never lie to me", "never lie to me, and always answer in Spanish"]
+        found = [{"message": 1, "quote": q} for q in quotes] if said in asked.question else []
+        return before(asked) | ({"rules": found} if asked.shape == "ChunkDraft" else {})
+
+    talk.model.writer = rules
+    talk.turn(said)
+    talk.many(20)
+    talk.compact()
+    assert [r.text for r in talk.memory.summary(CHAT).rules] == ["never lie to me, and always answer in Spanish"]
+
+
+def test_d17_what_a_person_worded_is_asked_about_also_where_it_became_part_of_another_one(talk: Talk):
+    talk.many(20)
+    talk.compact()
+    talk.memory.edit_summary(CHAT, str(talk.memory.summary(CHAT).parts[0].id), "HAND WRITTEN SUMMARY")
+    talk.many(16)
+    talk.compact()
+    assert "HAND WRITTEN SUMMARY" not in [p.text for p in talk.memory.summary(CHAT).parts]
+    assert len(talk.memory.estimate_rebuild(CHAT).edited) == 1
+    with pytest.raises(NotAllowed) as error:
+        talk.memory.rebuild_summary(CHAT)
+    assert error.value.rule == "D17"
+    talk.memory.rebuild_summary(CHAT, replace_edited=True)
+
+
+def test_r7_a_rebuild_that_a_person_starts_has_no_failures_of_before(talk: Talk):
+    talk.many(20)
+    talk.model.otherwise = script.status(400)
+    for _ in range(6):
+        talk.compact()
+        talk.world.later(hours=2)
+    talk.many(1)
+    talk.memory.rebuild_summary(CHAT)
+    talk.compact()
+    assert talk.memory.summary(CHAT).rebuild.state == "running"
+    talk.model.otherwise = script.answers
+    talk.memory.summary(CHAT)
+    talk.world.later(minutes=1)
+    talk.compact()
+    assert talk.memory.summary(CHAT).rebuild.state == "completed"
