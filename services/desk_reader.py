@@ -45,7 +45,7 @@ class Scene(NamedTuple):
     policy: Policy
     tenant: str
     model: str | None
-    persona: str = ""
+    persona: str
     """Who speaks."""
 
     @property

@@ -57,7 +57,7 @@ def scene_of(
     assert embedder is not None
     now = datetime.combine(today, time(12), UTC)
     streams = [book.stream(key) for key in KEYS]
-    return Scene(KEYS, streams, Place("tea house", channel, tags), now, policy, book.tenant, embedder.model)
+    return Scene(KEYS, streams, Place("tea house", channel, tags), now, policy, book.tenant, embedder.model, "mira")
 
 
 @dataclass

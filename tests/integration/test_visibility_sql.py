@@ -48,7 +48,7 @@ def write(book: Book, bodies: list[Body], *, pinned: bool) -> dict[UUID, Body]:
 
 def scene(book: Book, place: Place, today: date, model: str) -> Scene:
     now, policy = datetime.combine(today, time(12), UTC), Policy(desk_limit=1_000, pin_capacity=1_000)
-    return Scene([KEY], [book.stream(KEY)], place, now, policy, book.tenant, model)
+    return Scene([KEY], [book.stream(KEY)], place, now, policy, book.tenant, model, KEY.persona)
 
 
 def check(book: Book, made: dict[UUID, Body], place: Place, today: date, *, pinned: bool) -> None:
