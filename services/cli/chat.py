@@ -161,6 +161,11 @@ def chat_import(
 def _draw(screen: Screen, view: ChatView, page: MessagesAnswer) -> None:
     left = f", {view.unsummarised} in no summary" if view.unsummarised else ""
     screen.heading(f"Chat {view.chat}", f"{_who(view)}; {view.messages} messages{left}")
+    if (deep := view.deep_memory) is not None and (deep.active or deep.failed):
+        failed = f"; the last pass came to nothing: {deep.failed}, and is tried again" if deep.failed else ""
+        full = "; a list was full, so the last pass ended early" if deep.full else ""
+        done = f"{deep.messages} messages read, {deep.changes} changes{full}{failed}"
+        screen.labelled("deep memory", f"{'active' if deep.active else 'off'}, {done}", "bold")
     for m in page.messages:
         screen.line(*_line(m))
     if page.before is not None:

@@ -118,7 +118,8 @@ def _agreed(here: Session, answer: DraftsAnswer, yes: bool) -> list[DraftView]:
 
 def _show(screen: Screen, answer: DraftsAnswer) -> None:
     cost = "" if answer.cost is None else f", cost {answer.cost:.4f}"
-    screen.heading(f"{len(answer.drafts)} drafts", f"{answer.model}{cost}; nothing is saved yet")
+    many = len(answer.drafts)
+    screen.heading(f"{many} draft{'s' * (many != 1)}", f"{answer.model}{cost}; nothing is saved yet")
     for d in answer.drafts:
         until = "" if d.until is None else f" (until {d.until})"
         screen.line(Text("- "), Text(shown(d.text)), Text(until, "dim"))

@@ -199,7 +199,7 @@ def forget_the_read_model(world: World, start: dict[int, int]) -> None:
 
 
 @settings(
-    max_examples=20,
+    max_examples=14,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -135,7 +135,7 @@ def test_d16_d17_d18_at_every_reply_each_message_is_sent_or_in_the_summary_or_co
         talk.model.writer = teller
         merged = 0
 
-        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=QUICK)
+        @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=QUICK)
         @given(st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 1_000)), min_size=12, max_size=40))
         def stories(history: list[tuple[str, int]]) -> None:
             nonlocal merged
