@@ -1,10 +1,12 @@
-"""Why was it forgotten? On a persona with 100,000 events in one list and one chat, the worst way to spread them.
+"""Why was it forgotten? On a persona with 100,000 events in one list and one chat, the worst way to spread them, and
+100,000 messages in another chat.
 
 python scripts/bench/why.py [EVENTS]
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +31,7 @@ TENANT, CHAT = "default", "long talk"
 A_DAY = 70
 """Replies of a day; four in ten match something."""
 AT_ONCE = 400
+MESSAGES = 100_000
 
 
 class Years:
@@ -118,6 +121,8 @@ def main() -> None:
             events += many
             if events >= wanted:
                 break
+        said = [{"role": ("user", "persona")[n % 2], "text": f"line {n} of the evening"} for n in range(MESSAGES)]
+        memory.import_chat(json.dumps(said), chat="evenings", persona="mira", user="juno", server=KEY.subject)
         start = time.perf_counter()
         memory.engine.runner.catch_up()
         took = time.perf_counter() - start
@@ -147,6 +152,9 @@ def main() -> None:
                 forgotten
             ),
             "why, the same by its text": lambda: memory.why(years.saved[forgotten]),
+            f"why, what was said among {MESSAGES:,} messages and never saved": lambda: memory.why(
+                f"line {MESSAGES - 9}"
+            ),
             f"why, the one with most matches ({years.matches[hot]:,})": lambda: memory.why(hot),
         }
         for what, act in asked.items():
