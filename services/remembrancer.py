@@ -457,7 +457,7 @@ class Remembrancer:
         Raises:
             NotFound: a message that never was, or is gone.
         """
-        return self._engine.chats.edit(as_uuid(message), text=text, chat=chat, request_id=request_id)
+        return self._engine.chats.edit(as_uuid(message, "message"), text=text, chat=chat, request_id=request_id)
 
     def delete_message(
         self, message: UUID | str, *, chat: str | None = None, request_id: str | None = None
@@ -467,7 +467,7 @@ class Remembrancer:
         Raises:
             NotFound: a message that never was, or is gone.
         """
-        return self._engine.chats.delete(as_uuid(message), chat=chat, request_id=request_id)
+        return self._engine.chats.delete(as_uuid(message, "message"), chat=chat, request_id=request_id)
 
     def open_chat(
         self,
@@ -508,7 +508,7 @@ class Remembrancer:
             NotAllowed: there is a chat of that name.
         """
         return self._engine.chats.fork(
-            chat, to=to, message=None if message is None else as_uuid(message), request_id=request_id
+            chat, to=to, message=None if message is None else as_uuid(message, "message"), request_id=request_id
         )
 
     def generate(
@@ -714,7 +714,7 @@ class Remembrancer:
         Raises:
             NotFound: no summary that is in use (D31); NotAllowed: a rebuild is under way (R7); InvalidInput: no text.
         """
-        return self._engine.summaries.edit(chat, as_uuid(summary), text=text, request_id=request_id)
+        return self._engine.summaries.edit(chat, as_uuid(summary, "summary"), text=text, request_id=request_id)
 
     def remove_rule(self, chat: str, rule: str, *, request_id: str | None = None) -> SummaryChange:
         """Take a rule or correction of a user out of the summary, for good (R6). Its message stays.
