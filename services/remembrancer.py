@@ -589,23 +589,29 @@ class Remembrancer:
         persona: str,
         user: str,
         server: str | None = None,
-        platform: Literal["web", "discord", "telegram", "api"] = "web",
+        platform: Literal["web", "discord", "telegram", "api"] | None = None,
+        request_id: str | None = None,
         progress: Progress | None = None,
     ) -> ChatImportAnswer:
         """Bring in a chat of another program: SillyTavern's JSON lines (of swipes the chosen one counts) or plain JSON.
 
-        The same file again brings nothing, a later state of it the rest.
+        The same file again brings nothing. A later state of the same chat brings what is new there, at the end, and
+        edits what was worded anew there, another swipe of the greeting included. What was edited or deleted here stays
+        as it is here, and what was deleted or hidden there stays here, too.
 
         Args:
             text: what the file holds; chat: the name of the chat here, which may go on already.
             persona, user: whose the messages of the first character and of the user are; others keep their names.
+            server, platform: of a new chat; left out, in private and web. Of one that is there, what it has.
 
         Raises:
-            InvalidInput: no such file; says where it is at fault, and nothing was written.
+            InvalidInput: no such file, or no message in it; says where it is at fault, and nothing was written.
+            NotAllowed: the chat that is there is another persona's, in another server or on another platform.
         """
         return self._engine.chat_import.run(
-            text, chat=chat, persona=persona, user=user, server=server, platform=platform, progress=progress
-        )
+            text, chat=chat, persona=persona, user=user, server=server, platform=platform, request_id=request_id,
+            progress=progress,
+        )  # fmt: skip
 
     def chat(self, chat: str) -> ChatView:
         """Who talks in a chat and how much was said, with how many messages are in no summary yet (R5).

@@ -68,11 +68,13 @@ def test_r13_it_says_whose_memory_it_is(world: World, about: str, place: tuple[s
     ("name", "arguments"),
     [
         ("forget_memory", {"memory": "²"}), ("forget_memory", {"memory": "#²."}), ("forget_memory", '{"memory": "٣"}'),
-        ("forget_memory", {"memory": "9" * 5_000}), ("forget_memory", {"memory": "0"}), ("forget_memory", {"memory": ""}),
+        ("forget_memory", {"memory": "9" * 5_000}), ("forget_memory", {"memory": "0"}),
+        ("forget_memory", {"memory": ""}),
         ("forget_memory", {"memory": "\ud800"}), ("forget_memory", '{"memory": "\ud800"}'), ("forget_memory", "\x00"),
         ("update_memory", {"memory": "²", "text": "x"}), ("remember", {"text": "x", "until": "9" * 5_000}),
         ("remember", "[" * 200_000), ("remember", "9" * 5_000), ("remember", None), ("remember", {1: 2}),
-        ("remember", {"text": "a\x00b"}), ("remember", {"text": "x", "about": "\ud800"}), (["a"], {}), (None, {}), ({}, "{}"),
+        ("remember", {"text": "a\x00b"}), ("remember", {"text": "x", "about": "\ud800"}), (["a"], {}),
+        (None, {}), ({}, "{}"),
     ],
 )  # fmt: skip
 def test_nonsense_of_a_model_is_answered(world: World, name, arguments):
