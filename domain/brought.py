@@ -16,6 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from remembrancer.domain import events as e
+from remembrancer.domain.common import in_common
 from remembrancer.domain.text import ERASED
 from remembrancer.domain.transcript import ReadChat, Role
 
@@ -145,18 +146,13 @@ class _Alignment:
         self.alike += alike
 
     def equal(self) -> None:
-        """First from both ends, then the others wherever they stand: the first of several with the first."""
+        """First in order, then dated ones that were moved there."""
         before, now = [_key(b) for b in self._before], [_key(g) for g in self._now]
-        shorter = min(len(before), len(now))
-        head = next((i for i in range(shorter) if before[i] != now[i]), shorter)
-        tail = next((i for i in range(shorter - head) if before[~i] != now[~i]), shorter - head)
-        for i in range(head):
-            self._match(i, i)
-        for i in range(tail):
-            self._match(len(now) - 1 - i, len(before) - 1 - i)
+        for i, j in in_common(now, before):
+            self._match(i, j)
         self._pair(
-            [(i, now[i]) for i in range(head, len(now) - tail)],
-            [(j, before[j]) for j in range(head, len(before) - tail)],
+            [(i, now[i]) for i, g in enumerate(self._now) if g.said_at is not None],
+            [(j, before[j]) for j in self._free],
         )
         self._rest = [*self._free]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remembrancer.domain.brought import Brought, Given, align, between, places_of
+from remembrancer.domain import events as e
+from remembrancer.domain.brought import Brought, Given, align, between, brought_by, places_of, ref_of, sources_of
+from remembrancer.domain.common import in_common
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -145,6 +148,54 @@ def test_d21_the_greeting_that_was_swiped_is_the_same_message(dated: bool):
     now = [Given("persona", "Hi!", at and at + timedelta(hours=1), ["Welcome!", "Hi!"]), Given("user", "x", at)]
     found = align([Brought(1, UUID(int=1), "s", (0,), "persona", "Welcome!", at)], now)
     assert (found.same, found.before) == (True, [0, None])
+
+
+def test_d21_as_it_was_brought_is_what_files_said_and_nobody_else():
+    def posted(n: int, **more: object) -> e.MessagePosted:
+        kept = {"role": "user", "author": "juno", "text": f"{n}", "tokens": 1, "ref": f"0f3a#{n}", "actor": "import"}
+        return e.MessagePosted(id=UUID(int=n), tenant="t", chat="tea", message=UUID(int=n), **kept | more)
+
+    def edited(n: int, text: str, actor: str) -> e.MessageEdited:
+        return e.MessageEdited(
+            id=UUID(int=n), tenant="t", chat="tea", message=UUID(int=n), author="juno", text=text, tokens=1, actor=actor
+        )
+
+    events = [
+        posted(0), posted(1), posted(2, ref="0f3a#0.-1"), posted(3, actor="person"), posted(4, ref=None),
+        posted(5, ref="0f3a#\u00b2"), edited(0, "there", "import"), edited(1, "here", "person"),
+        edited(0, "here, too", "person"), e.MessageDeleted(id=UUID(int=9), tenant="t", chat="tea", message=UUID(int=1)),
+    ]  # fmt: skip
+    read = [e.Recorded(ev, UUID(int=1), n, 0, n, NOON) for n, ev in enumerate(events, start=1)]
+    (found,) = sources_of(brought_by(lambda *_: read, UUID(int=1), 99).values()).values()
+    assert [(b.text, b.place, b.n) for b in found] == [("there", (0,), 1), ("2", (0, -1), 3), ("1", (1,), 2)]
+    assert ref_of("0f3a", found[1].place) == "0f3a#0.-1"
+
+
+def test_d21_a_word_deleted_there_and_said_again_later_without_a_date_is_said_again():
+    here = Here()
+    here.bring([Given("user", text, None) for text in ["ok", "a", "b", "ok", "c"]])
+    later = [Given("user", text, None) for text in ["a", "b", "ok", "c", "ok", "ok"]]
+    assert here.bring(later) == (2, 0)
+    assert here.texts() == ["ok", "a", "b", "ok", "c", "ok", "ok"]
+    assert here.bring(later) == (0, 0)
+
+
+WORDS = st.lists(st.sampled_from("abcde"), max_size=12)
+
+
+@given(a=WORDS, b=WORDS)
+def test_what_two_have_in_common_is_equal_and_in_order(a, b):
+    found = in_common(a, b)
+    assert all(a[i] == b[j] for i, j in found)
+    assert all(i < k and j < m for (i, j), (k, m) in pairwise(found))
+    assert in_common(a, a) == [(i, i) for i in range(len(a))]
+
+
+@given(whole=WORDS, data=st.data())
+def test_all_of_what_is_left_of_something_is_found_in_it(whole, data):
+    part = [w for w in whole if data.draw(st.booleans())]
+    assert [i for i, _ in in_common(part, whole)] == list(range(len(part)))
+    assert [j for _, j in in_common(whole, part)] == list(range(len(part)))
 
 
 def test_d21_a_chat_exported_with_dates_is_the_one_without():
