@@ -139,10 +139,11 @@ def check_room(s: Shelf, passages: int, policy: Policy) -> None:
         )  # fmt: skip
 
 
-def too_large(what: str, found: int, most: int, hint: str, setting: str) -> DocumentTooLarge:
-    """The error that names both numbers and the setting."""
+def too_large(what: str, found: int | None, most: int, hint: str, setting: str) -> DocumentTooLarge:
+    """The error that names both numbers and the setting. `found` is None where nobody counted to the end."""
+    has = f"more than {most}" if found is None else found
     return DocumentTooLarge(
-        f"The document has {found} {what}; at most {most} are possible.",
+        f"The document has {has} {what}; at most {most} are possible.",
         hint=f"{hint} The setting is {setting}.",
         found=found,
         most=most,

@@ -186,7 +186,7 @@ class Engine:
         """What a model calls in mid-reply."""
         from remembrancer.services.tools import Tools
 
-        return Tools(self.remember, self.finder, self.turns)
+        return Tools(self.deps, self.remember, self.finder, self.turns)
 
     @cached_property
     def drafting(self) -> Drafting:

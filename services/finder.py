@@ -41,6 +41,9 @@ class Near(NamedTuple):
     similarity: float
 
 
+_SHOWN_BY = {"memory": "list", "message": "messages", "document": "documents", "summary": "summary"}
+
+
 def as_uuid(memory: UUID | str, what: str = "memory") -> UUID:
     """An id as it came from outside.
 
@@ -53,7 +56,7 @@ def as_uuid(memory: UUID | str, what: str = "memory") -> UUID:
         with suppress(ValueError):
             return UUID(memory)
     raise InvalidInput(
-        f"{shown(memory)} is not the id of a {what}.", hint="Ids look like 3f2b8c1e-…: `list` shows them."
+        f"{shown(memory)} is not the id of a {what}.", hint=f"Ids look like 3f2b8c1e-…: `{_SHOWN_BY[what]}` shows them."
     )
 
 

@@ -457,7 +457,7 @@ class Remembrancer:
         Raises:
             NotFound: a message that never was, or is gone.
         """
-        return self._engine.chats.edit(as_uuid(message), text=text, chat=chat, request_id=request_id)
+        return self._engine.chats.edit(as_uuid(message, "message"), text=text, chat=chat, request_id=request_id)
 
     def delete_message(
         self, message: UUID | str, *, chat: str | None = None, request_id: str | None = None
@@ -467,7 +467,7 @@ class Remembrancer:
         Raises:
             NotFound: a message that never was, or is gone.
         """
-        return self._engine.chats.delete(as_uuid(message), chat=chat, request_id=request_id)
+        return self._engine.chats.delete(as_uuid(message, "message"), chat=chat, request_id=request_id)
 
     def open_chat(
         self,
@@ -508,7 +508,7 @@ class Remembrancer:
             NotAllowed: there is a chat of that name.
         """
         return self._engine.chats.fork(
-            chat, to=to, message=None if message is None else as_uuid(message), request_id=request_id
+            chat, to=to, message=None if message is None else as_uuid(message, "message"), request_id=request_id
         )
 
     def generate(
@@ -589,23 +589,29 @@ class Remembrancer:
         persona: str,
         user: str,
         server: str | None = None,
-        platform: Literal["web", "discord", "telegram", "api"] = "web",
+        platform: Literal["web", "discord", "telegram", "api"] | None = None,
+        request_id: str | None = None,
         progress: Progress | None = None,
     ) -> ChatImportAnswer:
         """Bring in a chat of another program: SillyTavern's JSON lines (of swipes the chosen one counts) or plain JSON.
 
-        The same file again brings nothing, a later state of it the rest.
+        The same file again brings nothing. A later state of the same chat brings what is new there, at the end, and
+        edits what was worded anew there, another swipe of the greeting included. What was edited or deleted here stays
+        as it is here, and what was deleted or hidden there stays here, too.
 
         Args:
             text: what the file holds; chat: the name of the chat here, which may go on already.
             persona, user: whose the messages of the first character and of the user are; others keep their names.
+            server, platform: of a new chat; left out, in private and web. Of one that is there, what it has.
 
         Raises:
-            InvalidInput: no such file; says where it is at fault, and nothing was written.
+            InvalidInput: no such file, or no message in it; says where it is at fault, and nothing was written.
+            NotAllowed: the chat that is there is another persona's, in another server or on another platform.
         """
         return self._engine.chat_import.run(
-            text, chat=chat, persona=persona, user=user, server=server, platform=platform, progress=progress
-        )
+            text, chat=chat, persona=persona, user=user, server=server, platform=platform, request_id=request_id,
+            progress=progress,
+        )  # fmt: skip
 
     def chat(self, chat: str) -> ChatView:
         """Who talks in a chat and how much was said, with how many messages are in no summary yet (R5).
@@ -714,7 +720,7 @@ class Remembrancer:
         Raises:
             NotFound: no summary that is in use (D31); NotAllowed: a rebuild is under way (R7); InvalidInput: no text.
         """
-        return self._engine.summaries.edit(chat, as_uuid(summary), text=text, request_id=request_id)
+        return self._engine.summaries.edit(chat, as_uuid(summary, "summary"), text=text, request_id=request_id)
 
     def remove_rule(self, chat: str, rule: str, *, request_id: str | None = None) -> SummaryChange:
         """Take a rule or correction of a user out of the summary, for good (R6). Its message stays.

@@ -276,8 +276,8 @@ class SummaryVerbs:
 
     def _spent(self, cost: object, input_tokens: int | None, output_tokens: int | None) -> float:
         if cost is not None:
-            if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-                raise InvalidInput(f"cost must be a number from 0 on, not {shown(cost)}.")
+            if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= 1e15:
+                raise InvalidInput(f"cost must be a number from 0 to 1e15, not {shown(cost)}.")
             return float(cost)
         usage = Usage(
             checked_number("input_tokens", 0 if input_tokens is None else input_tokens, 0, 2**53),

@@ -21,7 +21,8 @@ from remembrancer.domain.persona_memory import KEEP
 from remembrancer.domain.text import folded
 from remembrancer.services.answers import ChangeAnswer, NoticeView, ReplyAnswer
 from remembrancer.services.answers_chat import ToolAnswer
-from remembrancer.services.checks import shown
+from remembrancer.services.checks import checked_text, shown
+from remembrancer.services.deps import Deps
 from remembrancer.services.finder import Finder
 from remembrancer.services.remember import Remember
 from remembrancer.services.settings import invalid
@@ -91,7 +92,8 @@ def tool_schemas() -> list[dict[str, Any]]:
 class Tools:
     """Runs what a model calls. See the module."""
 
-    def __init__(self, remember: Remember, finder: Finder, turns: Turns) -> None:
+    def __init__(self, deps: Deps, remember: Remember, finder: Finder, turns: Turns) -> None:
+        self._deps = deps
         self._remember = remember
         self._finder = finder
         self._turns = turns
@@ -116,6 +118,7 @@ class Tools:
             case RememberArguments():
                 return self._save(persona, reply, played, asked, request_id)
             case UpdateArguments():
+                self._not_over(asked.until, "Call forget_memory if it is no longer true.")
                 changed = self._remember.edit(
                     _named(reply, asked.memory), text=asked.text, until=asked.until or KEEP, tags=KEEP, channels=KEEP,
                     actor="persona", turn=reply.turn, request_id=request_id,
@@ -132,6 +135,7 @@ class Tools:
         self, persona: str, reply: ReplyAnswer, played: Played, asked: RememberArguments, request_id: str | None
     ) -> ToolAnswer:
         scope, subject = _whose(played, asked.about)
+        self._not_over(asked.until, "Do not save what is over, or leave until out.")
         heard = [str(m.id) for m in reply.messages[-1:]]
         saved = self._remember.save(
             persona, scope=scope, subject=subject, text=asked.text, actor="persona", turn=reply.turn, until=asked.until,
@@ -150,6 +154,15 @@ class Tools:
             notices=saved.notices,
         )
 
+    def _not_over(self, until: date | None, hint: str) -> None:
+        """Nothing, if a memory with this last day is still true today (UTC).
+
+        Raises:
+            NotAllowed: it would be expired from the start (D28), which a model does not mean.
+        """
+        if until is not None and until < (today := self._deps.now().date()):
+            raise NotAllowed(f"{until} is over: today is {today}.", rule="D28", hint=hint)
+
 
 def _schema(arguments: type[_Arguments]) -> dict[str, Any]:
     """The JSON schema of a tool's arguments, without what a model has no use for."""
@@ -162,18 +175,18 @@ def _schema(arguments: type[_Arguments]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _parsed(name: str, arguments: object) -> _Arguments:
+def _parsed(name: object, arguments: object) -> _Arguments:
     """The arguments of a call, as JSON text or as values.
 
     Raises:
         InvalidInput: no such tool, no JSON, or not its arguments.
     """
-    if name not in _ARGUMENTS:
+    if not isinstance(name, str) or name not in _ARGUMENTS:
         raise InvalidInput(f"There is no tool {shown(name)}.", hint=f"There are {', '.join(_ARGUMENTS)}.")
     kind = _ARGUMENTS[name]
     try:
         if isinstance(arguments, str):
-            return kind.model_validate_json(arguments)
+            return kind.model_validate_json(checked_text("arguments", arguments))
         return kind.model_validate(arguments)
     except ValidationError as error:
         raise invalid(error) from error
@@ -210,9 +223,9 @@ def _named(reply: ReplyAnswer, given: str) -> UUID:
     Raises:
         NotFound: none of this reply reads like that.
     """
-    said = given.strip().rstrip(".").removeprefix("#")
-    if said.isdigit() and 1 <= int(said) <= len(reply.prefix.memories):
-        return reply.prefix.memories[int(said) - 1].id
+    numbers = {str(n): m.id for n, m in enumerate(reply.prefix.memories, start=1)}
+    if (said := given.strip().rstrip(".").removeprefix("#").lstrip("0")) in numbers:
+        return numbers[said]
     known = [*reply.prefix.memories, *reply.late.recalled]
     same = [m.id for m in known if folded(m.text) == folded(given)]
     if not same:

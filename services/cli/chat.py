@@ -135,9 +135,10 @@ def chat_import(
     persona: Annotated[str, option("--persona", metavar="KEY", help="Whose the character's messages are.")],
     user: Annotated[str, option("--user", metavar="KEY", help="Whose the other messages are.")],
     server: Annotated[str | None, option("--server", metavar="KEY", help="Where, if not in private.")] = None,
-    platform: Annotated[str, option(metavar="web|discord|telegram|api", help="Left out, web.")] = "web",
+    platform: Annotated[str | None, option(metavar="web|discord|telegram|api", help="Left out, web.")] = None,
+    request_id: RequestId = None,
 ) -> None:
-    """Bring in a chat of another program. The same file again brings nothing, a later state of it the rest."""
+    """Bring in a chat of another program. The same file again brings nothing, a later state of it what is new."""
     text = read_file(file)
     with here.open() as memory, here.screen.progress("Importing") as progress:
         answer = memory.import_chat(
@@ -147,6 +148,7 @@ def chat_import(
             user=user,
             server=server,
             platform=cast("Any", platform),
+            request_id=request_id,
             progress=progress,
         )
     here.show(

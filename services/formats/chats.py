@@ -16,27 +16,34 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remembrancer.domain.errors import InvalidInput
 from remembrancer.domain.transcript import Role
+from remembrancer.services.checks import shown
 from remembrancer.services.settings import invalid
 
 _DATES = ("%B %d, %Y %I:%M%p", "%B %d, %Y %I:%M:%S%p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d @%Hh %Mm %Ss")
+_FORMS = "Give SillyTavern's .jsonl, or JSON with messages."
+_OF_SILLY_TAVERN = {"mes", "chat_metadata", "user_name"}
+_MOMENT = re.compile(r"[0-9]{1,18}")
 _MILLISECONDS = re.compile(r"\s*\d{1,3}ms$")
 
 
 class Heard(NamedTuple):
-    """A message of a file. `name` is as the file has it; `said_at` is None where it does not say."""
+    """A message of a file. `name` is as the file has it; `said_at` is None where it does not say; `others` are all
+    wordings that it may have been chosen from; `where` names its place in the file."""
 
     role: Role
     name: str
     text: str
     said_at: datetime | None
+    where: str
+    others: Sequence[str] = ()
 
 
 class ChatFile(NamedTuple):
-    """A file of a chat. `source` is the same for every state of the same chat, so that a later one brings the rest."""
+    """A file of a chat. `source` is a name for it, made of how it begins."""
 
     source: str
     messages: Sequence[Heard]
@@ -64,36 +71,46 @@ class _Plain(BaseModel):
     at: Any = None
 
 
-_PLAIN = TypeAdapter(list[_Plain])
-
-
-def read_chat(text: str) -> ChatFile:
-    """A chat in either form, known by its shape.
+def read_chat(text: object) -> ChatFile:
+    """A chat in either form, known by its shape. A byte order mark in front is passed over.
 
     Raises:
-        InvalidInput: neither; says which line or message is at fault.
+        InvalidInput: neither, or without a message; says which line or message is at fault.
     """
+    if not isinstance(text, str):
+        raise InvalidInput(f"The file must be a text, not {type(text).__name__}.", hint=_FORMS)
+    text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise InvalidInput("The file is empty.", hint="Give SillyTavern's .jsonl, or JSON with messages.")
+        raise InvalidInput("The file is empty.", hint=_FORMS)
     whole: Any = None
-    with suppress(ValueError):
-        whole = json.loads(text)
-    if isinstance(whole, dict) and "mes" not in whole and "chat_metadata" not in whole and "user_name" not in whole:
-        whole = whole.get("messages")
-    if isinstance(whole, list):
-        return _plain(whole)
-    return _silly_tavern(text)
+    with suppress(ValueError, RecursionError):
+        whole = _loads(text)
+    if isinstance(whole, dict) and isinstance(whole.get("messages"), list):
+        whole = whole["messages"]
+    if isinstance(whole, dict) and not _OF_SILLY_TAVERN & whole.keys():
+        raise InvalidInput("The file is an object without a list of messages.", hint=_FORMS)
+    found = _plain(whole) if isinstance(whole, list) else _silly_tavern(text)
+    if not found.messages and not found.hidden:
+        raise InvalidInput("There is no message in the file.", hint=_FORMS)
+    return found
+
+
+def _loads(text: str) -> Any:
+    """JSON as other programs write it: also with control characters in its texts."""
+    return json.loads(text, strict=False)
 
 
 def _plain(messages: list[Any]) -> ChatFile:
-    try:
-        found = _PLAIN.validate_python(messages)
-    except ValidationError as error:
-        raise invalid(error) from error
-    heard = [
-        Heard("user" if m.role == "user" else "persona", m.author, m.text, _moment(m.at, f"message {n}"))
-        for n, m in enumerate(found, start=1)
-    ]
+    heard = []
+    for n, given in enumerate(messages, start=1):
+        if not isinstance(given, dict):
+            raise InvalidInput(f"Message {n} does not fit: it is no object.", hint=_FORMS)
+        try:
+            m = _Plain.model_validate(given)
+        except ValidationError as error:
+            raise InvalidInput(f"Message {n}: {invalid(error).message}", hint=_FORMS) from error
+        role: Role = "user" if m.role == "user" else "persona"
+        heard.append(Heard(role, m.author, m.text, _moment(m.at, f"message {n}"), f"message {n}"))
     return ChatFile(_source(heard), heard, 0)
 
 
@@ -113,18 +130,20 @@ def _silly_tavern(text: str) -> ChatFile:
             hidden += 1
             continue
         role: Role = "user" if line.is_user else "persona"
-        heard.append(Heard(role, line.name, said, _moment(line.send_date, f"line {number}")))
+        others = [swipe for swipe in line.swipes if isinstance(swipe, str)]
+        where = f"line {number}"
+        heard.append(Heard(role, line.name, said, _moment(line.send_date, where), where, others))
     return ChatFile(_source(heard), heard, hidden)
 
 
 def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError:
-            raise InvalidInput(f"Line {number} is no JSON.", hint="Give SillyTavern's .jsonl, or plain JSON.") from None
+            row = _loads(line)
+        except (ValueError, RecursionError):
+            raise InvalidInput(f"Line {number} is no JSON.", hint=_FORMS) from None
         if not isinstance(row, dict):
             raise InvalidInput(f"Line {number} is no message.", hint="Each line is an object.")
         yield number, row
@@ -150,20 +169,20 @@ def _moment(given: Any, where: str) -> datetime | None:
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromtimestamp(given / 1000, UTC)
     if isinstance(given, str):
-        if given.isdigit():
+        if _MOMENT.fullmatch(given):
             return _moment(int(given), where)
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(given)
             return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
         plain = _MILLISECONDS.sub("", given.strip())
         for form in _DATES:
             with suppress(ValueError):
                 return datetime.strptime(plain, form).replace(tzinfo=UTC)
-    raise InvalidInput(f"The date of {where} cannot be read: {str(given)[:40]!r}.", hint="Write it in ISO 8601.")
+    raise InvalidInput(f"The date of {where} cannot be read: {shown(given)}.", hint="Write it in ISO 8601.")
 
 
 def _source(heard: Sequence[Heard]) -> str:
-    """Which chat it is: by how it began."""
-    first = heard[0] if heard else Heard("user", "", "", None)
+    """A name for the chat: of how it began."""
+    first = heard[0] if heard else Heard("user", "", "", None, "")
     raw = "\0".join([first.role, first.name, first.text, str(first.said_at)])
     return hashlib.sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()[:16]

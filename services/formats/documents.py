@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from remembrancer.domain.documents import Passage, too_large
-from remembrancer.domain.errors import InvalidInput
+from remembrancer.domain.errors import DocumentTooLarge, InvalidInput
 from remembrancer.domain.identity import check_key
 from remembrancer.domain.policy import Policy
 from remembrancer.services.checks import shown
@@ -19,10 +19,16 @@ from remembrancer.services.tokens import count_tokens
 
 PASSAGE_TOKENS = 200
 """A passage has at most so many tokens: what the local model reads whole, and a few of them fit into a prompt."""
+EMPTY_HEADINGS = 5
+"""So many times the passages that are possible may be the headings, those that say nothing among them."""
 TEXT, MARKDOWN, PDF = "text/plain", "text/markdown", "application/pdf"
 _TYPES = {"": TEXT, ".txt": TEXT, ".text": TEXT, ".md": MARKDOWN, ".markdown": MARKDOWN, ".pdf": PDF}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LONG_BLANK, _MANY_LINES = re.compile(r"[^\S\n]{9,}"), re.compile(r"\n(?:[^\S\n]*\n){2,}")
+
+
+_Piece = tuple[int | None, str | None, str]
+"""Page, heading and words of a passage."""
 
 
 class File(NamedTuple):
@@ -84,7 +90,7 @@ def parse(file: File, policy: Policy) -> Parsed:
 
     Raises:
         InvalidInput: neither text, markdown nor PDF; not UTF-8; a PDF that is encrypted, broken or only pictures.
-        DocumentTooLarge: more pages or characters than the policy allows.
+        DocumentTooLarge: more pages, characters or passages than the policy allows.
     """
     kind = _media_type(file)
     if kind == PDF:
@@ -95,36 +101,54 @@ def parse(file: File, policy: Policy) -> Parsed:
                 f"The PDF has {len(pages)} page{'s' * (len(pages) != 1)} and no text: it is a scan, or pictures.",
                 hint="Recognise its text (OCR) first.",
             )
-        pieces: list[tuple[int | None, str | None, str]] = [
-            (n, None, piece) for n, page in enumerate(pages, start=1) for piece in split(page)
-        ]
+        pieces = _up_to(policy, ((n, None, piece) for n, page in enumerate(pages, start=1) for piece in split(page)))
     else:
         text = _tidy(_decoded(file.data))
         if len(text) > policy.document_characters:
             most = policy.document_characters
             raise too_large("characters", len(text), most, "Split it.", "document_characters")
-        sections = _sections(text) if kind == MARKDOWN else [(None, text)]
-        pieces = [(None, heading, piece) for heading, section in sections for piece in split(section)]
+        sections = _sections(text, policy.document_passages) if kind == MARKDOWN else [(None, text)]
+        pieces = _up_to(policy, ((None, heading, piece) for heading, section in sections for piece in split(section)))
     if not pieces:
         raise InvalidInput("The document has no text.")
     passages = [Passage(n, page, heading, piece) for n, (page, heading, piece) in enumerate(pieces, start=1)]
     return Parsed(kind, len(pages) if kind == PDF else None, len(text), passages)
 
 
+def _up_to(policy: Policy, pieces: Iterable[_Piece]) -> list[_Piece]:
+    """The pieces, if there are not too many: what no shelf takes is not cut to its end.
+
+    Raises:
+        DocumentTooLarge: more than the policy allows.
+    """
+    most = policy.document_passages
+    found = list(islice(pieces, most + 1))
+    if len(found) > most:
+        raise _too_many(most)
+    return found
+
+
+def _too_many(most: int) -> DocumentTooLarge:
+    return too_large("passages", None, most, "Add a part of it.", "document_passages")
+
+
 def split(text: str) -> list[str]:
     """Pieces of at most `PASSAGE_TOKENS` tokens, cut between paragraphs, else sentences, else words."""
     from semchunk.semchunk import chunk
 
+    if not any(c.isalnum() for c in text):
+        return []
     pieces: Sequence[str] = chunk(text, PASSAGE_TOKENS, count_tokens, memoize=False)  # type: ignore[assignment]
     return [piece.strip() for piece in pieces if any(c.isalnum() for c in piece)]
 
 
 def _media_type(file: File) -> str:
-    if b"%PDF-" in file.data[:1024]:
-        return PDF
     ending = PurePath(file.name).suffix.lower()
     if (found := _TYPES.get(ending)) is None:
         found = TEXT if " " in ending else None  # "Rules v1. of the house" has no ending
+    # A text may speak of "%PDF-" near its beginning; only a file that is named as one may have something before it.
+    if file.data.startswith(b"%PDF-") or (found == PDF and b"%PDF-" in file.data[:1024]):
+        return PDF
     if found is None:
         raise InvalidInput(
             f"{shown(file.name)} is no kind of file that can be read.", hint="Use .txt, .md or .pdf.",
@@ -160,11 +184,36 @@ def _tidy(text: str) -> str:
     return _MANY_LINES.sub("\n\n", _LONG_BLANK.sub(" " * 8, text))
 
 
-def _sections(text: str) -> Iterator[tuple[str | None, str]]:
-    """The parts of a markdown text between its headings, each with the headings above it: ``Rules › Cats``."""
+def _sections(text: str, most: int) -> Iterator[tuple[str | None, str]]:
+    """The parts of a markdown text between its headings, each with the headings above it: ``Rules › Cats``.
+
+    Raises:
+        DocumentTooLarge: more than `most` headings that say something, each of which begins a passage; or many times
+            as many that say nothing.
+    """
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock, heading, lheading
+
+    begins = headings = 0
+
+    def counted(rule: Callable[[StateBlock, int, int, bool], bool]) -> Callable[[StateBlock, int, int, bool], bool]:
+        def run(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+            nonlocal begins, headings
+            found = rule(state, start, end, silent)
+            if found and not silent:
+                headings += 1
+                begins += state.level == 0 and any(c.isalnum() for c in state.tokens[-2].content)
+                if begins > most:
+                    raise _too_many(most)
+                if headings > EMPTY_HEADINGS * most:
+                    raise too_large("headings", None, EMPTY_HEADINGS * most, "Split it.", "document_passages")
+            return found
+
+        return run
 
     parser = MarkdownIt("commonmark")
+    parser.block.ruler.at("heading", counted(heading), {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.at("lheading", counted(lheading))
     parser.core.ruler.enableOnly(["normalize", "block"])
     tokens = parser.parse(text)
     lines = text.split("\n")

@@ -69,4 +69,6 @@ def test_a_chat_of_sillytavern_is_imported(remembrancer: CommandLine, tmp_path: 
     words = ("chat", "import", str(file), "--chat", "tea", "--persona", "mira", "--user", "juno")
     assert "1 messages imported" in remembrancer(*words).out
     assert remembrancer.json(*words) == {"chat": "tea", "imported": 0, "edited": 0, "known": 1, "hidden": 0}
+    again = (*words[:-1], "juno", "--request-id", "once")
+    assert remembrancer.json(*again) == remembrancer.json(*again)
     assert "mira: Hi!" in remembrancer("chat", "show", "tea").out

@@ -571,3 +571,14 @@ def test_the_world_is_as_it_was(world: World) -> None:
     """The tests before this one have changed nothing that they should not."""
     assert world.memory.get(world.mine).text
     assert replace(world).mine == world.mine
+
+
+def test_an_id_that_is_none_is_told_as_what_it_should_be(world: World) -> None:
+    memory = world.memory
+    for what, act in (
+        ("memory", lambda: memory.get("zz")), ("message", lambda: memory.edit_message("zz", "x")),
+        ("message", lambda: memory.delete_message("zz")), ("message", lambda: memory.fork("a", "b", message="zz")),
+        ("summary", lambda: memory.edit_summary("a", "zz", "x")), ("document", lambda: memory.document("zz")),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=f"'zz' is not the id of a {what}"):
+            act()

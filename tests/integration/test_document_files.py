@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -156,8 +157,28 @@ def test_a_pdf_gives_its_pages(compress: bool) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("heading", ["# a\n", "a\n=\n"])
+def test_more_headings_than_passages_are_possible_are_not_read_to_their_end(heading: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(DocumentTooLarge, match=r"more than 10000 passages; at most 10000 .*document_passages"):
+        parsed(heading.encode() * (1_900_000 // len(heading)), "a.md")
+    assert time.monotonic() - begun < 10
+    with pytest.raises(DocumentTooLarge, match="more than 2 passages"):
+        parsed(b"\n".join([b"word " * 200] * 3), "a.txt", document_passages=2)
+    with pytest.raises(DocumentTooLarge, match="more than 10 headings; at most 10"):
+        parsed(b"#\n" * 11, "a.md", document_passages=2)
+    assert len(parsed(b"# a\n# b\n```\n# c\n```\n# !\n", "a.md", document_passages=2).passages) == 2
+
+
 def test_a_pdf_is_told_by_its_bytes_and_not_by_its_name() -> None:
     assert parsed(pdf(["text"]), "scroll.txt").media_type == "application/pdf"
+
+
+def test_a_text_may_speak_of_pdf_near_its_beginning() -> None:
+    said = b"# Files\n\nA PDF begins with %PDF-1.7 and a line end."
+    assert parsed(said, "notes.md").media_type == "text/markdown"
+    assert parsed(said, "notes.txt").media_type == "text/plain"
+    assert parsed(b"\n\n" + pdf(["text"]), "scroll.pdf").media_type == "application/pdf", "something may come before it"
 
 
 def test_a_pdf_that_anybody_may_open_is_read_although_it_is_encrypted() -> None:

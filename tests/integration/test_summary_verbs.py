@@ -183,7 +183,7 @@ def test_r8_an_unusual_cost_is_noticed_once_from_the_sixth_reply_on(talk: Talk):
     assert report("c8", cost=1000.0).notice is None, "once a chat"
     assert len(talk.world.events(e.HighCostNoticed)) == 1
     assert report("c9", input_tokens=1_000_000, output_tokens=100_000).cost == pytest.approx(2.0)
-    for bad in ({}, {"cost": -1}, {"cost": float("nan")}, {"cost": "a"}, {"input_tokens": -1}):
+    for bad in ({}, {"cost": -1}, {"cost": float("nan")}, {"cost": 10**400}, {"cost": "a"}, {"input_tokens": -1}):
         with pytest.raises(InvalidInput):
             report("c10", **bad)
     with pytest.raises(NotFound):

@@ -64,6 +64,39 @@ def test_r13_it_says_whose_memory_it_is(world: World, about: str, place: tuple[s
     assert (m.scope, m.subject) == place
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("forget_memory", {"memory": "²"}), ("forget_memory", {"memory": "#²."}), ("forget_memory", '{"memory": "٣"}'),
+        ("forget_memory", {"memory": "9" * 5_000}), ("forget_memory", {"memory": "0"}),
+        ("forget_memory", {"memory": ""}),
+        ("forget_memory", {"memory": "\ud800"}), ("forget_memory", '{"memory": "\ud800"}'), ("forget_memory", "\x00"),
+        ("update_memory", {"memory": "²", "text": "x"}), ("remember", {"text": "x", "until": "9" * 5_000}),
+        ("remember", "[" * 200_000), ("remember", "9" * 5_000), ("remember", None), ("remember", {1: 2}),
+        ("remember", {"text": "a\x00b"}), ("remember", {"text": "x", "about": "\ud800"}), (["a"], {}),
+        (None, {}), ({}, "{}"),
+    ],
+)  # fmt: skip
+def test_nonsense_of_a_model_is_answered(world: World, name, arguments):
+    world.save("Juno's cat is named Mochi", scope="personal", subject=USER)
+    given = reply(world)
+    assert given.prefix.memories
+    done = world.memory.run_tool(PERSONA, given, name, arguments)
+    assert not done.ok
+    assert done.content.startswith("Not done. ")
+
+
+def test_d28_what_is_over_already_is_not_saved_and_the_model_is_told(world: World):
+    given = reply(world)
+    over = call(world, given, "remember", text="Juno is in Lisbon", until="2026-05-03")
+    assert (over.ok, over.content) == (
+        False, "Not done. 2026-05-03 is over: today is 2026-05-04. Do not save what is over, or leave until out.",
+    )  # fmt: skip
+    assert call(world, given, "remember", text="Juno is in Lisbon", until="2026-05-04").ok, "its last day is not over"
+    given = reply(world)
+    assert not call(world, given, "update_memory", memory="Juno is in Lisbon", text="She was", until="2020-01-01").ok
+
+
 def test_r13_of_nobody_who_is_away_and_of_no_server_in_private(world: World):
     away = call(world, reply(world), "remember", text="a fact", about="rui")
     assert (away.ok, away.content) == (
