@@ -132,6 +132,8 @@ class _Import:
                 known=len(self._file.messages) - posted - edited, hidden=self._file.hidden,
             )  # fmt: skip
             batches = [Batch(stream, [event], version + done + n, owners) for n, (event, owners) in enumerate(part)]
+            if part and version + done == 0:
+                batches.append(self._chats.naming(self._chat, stream))
             # The caller's id goes with the last part: an import that was broken off is taken up again with it.
             named = request if last else request_for(request.tenant, request.shard, "import_chat", None, {})
             if not part and self._request_id is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from threading import Barrier
 from typing import Any
@@ -365,3 +366,30 @@ def test_d19_the_same_turn_several_times_at_once_is_one_turn_with_one_attempt_af
     assert attempts == [played + n for n in range(1, 5)]
     world.project()
     assert [m.text for m in world.memory.messages(chat).messages].count("hi") == 1
+
+
+def test_d16_a_name_is_one_chat_whoever_opens_forks_or_imports_it_at_the_same_moment(world: World):
+    chat_of(world)
+    world.memory.reply(PERSONA, message="hi", users=[USER], chat="source")
+
+    def act(which: int) -> None:
+        barrier.wait(10)
+        with suppress(NotAllowed):
+            match which:
+                case 0:
+                    world.memory.open_chat(name, personas=[PERSONA, "otto"], users=["rui"])
+                case 1:
+                    world.memory.fork("source", name)
+                case 2:
+                    world.memory.import_chat('[{"role": "user", "text": "x"}]', chat=name, persona=PERSONA, user="kai")
+                case 3:
+                    world.memory.reply(PERSONA, message="hello", users=["juno", "ana"], chat=name)
+
+    for n in range(3):
+        name, barrier = f"name {n}", Barrier(4)
+        with ThreadPoolExecutor(4) as four:
+            list(four.map(act, range(4)))
+        began = [ev for ev in world.events(e.ChatStarted) + world.events(e.ChatForked) if ev.chat == name]
+        assert len(began) == 1
+        world.project()
+        assert world.memory.chat(name).personas
