@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from remembrancer.domain.transcript import Message
 from remembrancer.projections.queries import load_queries
-from remembrancer.projections.words import memory_terms, query_terms
+from remembrancer.projections.words import QueryTerms, memory_terms, query_terms
 from remembrancer.services.answers_layers import InChat
 from remembrancer.services.chats import Chats
 from remembrancer.services.deps import Deps
@@ -62,7 +62,7 @@ class Layers:
         Args:
             persona: whose chats; left out, all of the tenant. messages: those that are known to say it.
         """
-        words = _words(text)
+        words = query_terms(text)
         found: dict[UUID, tuple[UUID, str, Message, float]] = {}
         for chat, key, m in [*self._told(messages), *self._heard(text, persona)]:
             share = 1.0 if m.id in messages else _share(words, m.text)
@@ -80,7 +80,10 @@ class Layers:
         if not pieces:
             return []
         at = {"tenant": self._deps.tenant, "persona": persona, "pieces": pieces, "limit": LOOKED_AT}
-        return self._rows("heard", at)
+        all_of_them = self._rows("heard", at | {"all": True})
+        if len(pieces) == 1 or len(all_of_them) >= MOST:
+            return all_of_them
+        return [*all_of_them, *self._rows("heard", at | {"all": False})]
 
     def _told(self, messages: Sequence[UUID]) -> list[tuple[UUID, str, Message]]:
         if not messages:
@@ -94,7 +97,7 @@ class Layers:
 
     # -- where they stand ------------------------------------------------------------------------------------------
 
-    def _place(self, chat: UUID, key: str, m: Message, words: frozenset[int], begins: dict[UUID, int]) -> InChat:
+    def _place(self, chat: UUID, key: str, m: Message, words: QueryTerms, begins: dict[UUID, int]) -> InChat:
         shown = m.text if len(m.text) <= LONGEST else m.text[: LONGEST - 1] + "\u2026"
         said: dict[str, Any] = {
             "chat": key, "message": m.id, "author": m.author, "said_at": m.said_at, "text": shown,
@@ -126,7 +129,7 @@ class Layers:
         return self._deps.store.database.run(lambda conn: window_begin(conn, at, detail, policy))
 
 
-def _in_summaries(said: dict[str, Any], parts: Sequence[_Part], words: frozenset[int]) -> InChat:
+def _in_summaries(said: dict[str, Any], parts: Sequence[_Part], words: QueryTerms) -> InChat:
     """Whether the summary that stands tells it, or which one on the way there left it out."""
     by_id = {p.id: p for p in parts}
     chain = [parts[0]]
@@ -153,25 +156,23 @@ def _named(p: _Part) -> str:
     return f"{_TIERS[p.tier]} of {p.made_at:%Y-%m-%d}"
 
 
-def _words(text: str) -> frozenset[int]:
-    """The words that say something, each by all its forms' numbers; see `_share`."""
-    return frozenset(query_terms(text).terms)
-
-
-def _share(words: frozenset[int], text: str) -> float:
-    """How much of what is asked for a text has: by forms, of which a word has several."""
-    if not words:
+def _share(words: QueryTerms, text: str) -> float:
+    """How many of the words that are asked for a text has, in whatever form."""
+    if not words.terms:
         return 0.0
-    return len(words & set(memory_terms(text))) / len(words)
+    there = set(memory_terms(text))
+    found = {word for term, word in zip(words.terms, words.words, strict=True) if term in there}
+    return len(found) / (max(words.words) + 1)
 
 
 def _pieces(text: str) -> list[str]:
-    """Beginnings of the words that say something: they stand in other forms of the word, too."""
+    """The middles of the words that say something: they stand in other forms of the word, too, and where it begins a
+    sentence."""
     found = []
     for word in text.split():
         plain = word.strip(".,;:!?\"'()[]\u201c\u201d\u2018\u2019").removesuffix("'s").removesuffix("\u2019s")
         if query_terms(plain).terms:
-            found.append(plain[: max(3, len(plain) - 2)])
+            found.append(plain[1 : max(3, len(plain) - 2)] or plain)
     return list(dict.fromkeys(found))[:20]
 
 

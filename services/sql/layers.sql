@@ -1,13 +1,14 @@
 -- What conversations say of something (U1).
 
 -- name: heard
--- The newest messages of a tenant, or of a persona's chats, in which one of these pieces of words stands.
+-- The newest messages of a tenant, or of a persona's chats, in which all of these pieces of words stand, or any.
 SELECT c.chat, c.key, m.n, m.id, m.role, m.author, m.text, m.tokens, m.said_at, m.turn, m.attempt, m.ref, m.edited_at, m.gone
 FROM remembrancer.chat c
 JOIN remembrancer.message m ON m.generation = c.generation AND m.shard = c.shard AND m.chat = c.chat
 WHERE c.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
   AND c.tenant = %(tenant)s AND (%(persona)s::text IS NULL OR %(persona)s = ANY (c.personas)) AND m.gone IS NULL
-  AND m.n > 0 AND m.text ILIKE ANY (%(pieces)s)
+  AND m.n > 0
+  AND CASE WHEN %(all)s THEN m.text LIKE ALL (%(pieces)s::text[]) ELSE m.text LIKE ANY (%(pieces)s::text[]) END
 ORDER BY m.said_at DESC, m.n DESC LIMIT %(limit)s
 
 -- name: told

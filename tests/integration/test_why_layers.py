@@ -100,7 +100,7 @@ def test_u1_r6_dropped_when_the_long_term_summary_was_condensed(database_url: st
     numbers = {"chunk_messages": 2, "recent_summaries": 2, "merged_summaries": 2, "condense_over": 1.0}
     with talking(database_url, **numbers, chunks_per_run=100) as talk:
         talk.memory.set_persona(PERSONA, detail="key_events")
-        long = "and so on, word by word " * 1_500
+        long = "and so on, word by word " * 1_000
         teller = Teller(talk, "ChunkDraft", "MergedDraft", "LongTermDraft")
 
         def write(asked: script.Asked) -> dict[str, Any]:
@@ -173,3 +173,9 @@ def test_a_question_with_signs_that_mean_something_to_the_database_is_taken_as_i
 def test_u1_forms_of_a_word_are_the_word(talk: Talk):
     talk.turn("Juno's cats were sleeping on the windowsills")
     assert [x.where for x in why(talk, "cat sleeps on the windowsill").conversation] == ["window"]
+
+
+def test_u1_a_question_without_small_words_finds_the_one_message_among_many_that_share_a_word(talk: Talk):
+    talk.many(300)
+    told = why(talk, "message 7")
+    assert [x.text.split(" and")[0] for x in told.conversation] == ["message 7"]
