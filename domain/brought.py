@@ -7,9 +7,9 @@ file last had it: what somebody changed here since is no part of it, so that a c
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -121,8 +121,7 @@ def align(before: Sequence[Brought], now: Sequence[Given]) -> Aligned:
     work = _Alignment(before, now)
     work.equal()
     moments = {g.said_at for i, g in enumerate(now) if work.found[i] is not None and g.said_at is not None}
-    for start, end in work.runs():
-        work.worded_anew(start, end)
+    work.worded_anew()
     readable = sum(b.text != ERASED for b in before)
     same = 2 * work.alike > min(readable, len(now)) or len(moments) > 1
     return Aligned(work.found, same, work.alike)
@@ -171,40 +170,58 @@ class _Alignment:
         ends = [i + 1 for n, i in enumerate(missing) if n + 1 == len(missing) or missing[n + 1] != i + 1]
         return list(zip(starts, ends, strict=True))
 
-    def worded_anew(self, start: int, end: int) -> None:
-        """Those of one run, among what lies between its neighbours."""
-        left = -1 if start == 0 else self.found[start - 1]
-        right = len(self._before) if end == len(self._now) else self.found[end]
-        assert left is not None
-        assert right is not None
-        free = self._left(self._rest[bisect_left(self._rest, left + 1) : bisect_left(self._rest, right)])
-        if not free:
-            return
-        before, now, run = self._before, self._now, range(start, end)
-        self._pair(
-            [(i, (now[i].role, now[i].said_at)) for i in run if self._tells(now[i])],
-            [(j, (before[j].role, before[j].said_at)) for j in free if self._tells(before[j])],
-        )
-        for undated in (True, False):  # one that had no date may have one now, and the other way round
-            self._pair(
-                [(i, (now[i].role, now[i].text)) for i in run if (now[i].said_at is None) is undated],
-                [(j, (before[j].role, before[j].text)) for j in self._left(free) if undated or not before[j].said_at],
-            )
-        words = {(before[j].role, before[j].text): j for j in self._left(free)}
+    def worded_anew(self) -> None:
+        """The others, each among what lies between its neighbours, in order; the surer signs first."""
+        for sign in (self._by_date, self._by_words, self._by_choice, self._by_number):
+            for start, end in self.runs():
+                left = -1 if start == 0 else self.found[start - 1]
+                right = len(self._before) if end == len(self._now) else self.found[end]
+                assert left is not None
+                assert right is not None
+                rest = self._rest[bisect_left(self._rest, left + 1) : bisect_left(self._rest, right)]
+                if free := [j for j in rest if j in self._free]:
+                    sign(range(start, end), free)
+
+    def _by_date(self, run: Sequence[int], free: Sequence[int]) -> None:
+        self._in_order(run, free, lambda m: (m.role, m.said_at) if self._tells(m) else None)
+
+    def _by_words(self, run: Sequence[int], free: Sequence[int]) -> None:
+        """One that had no date may have one now, or the other way round."""
+        now, before = [self._now[i] for i in run], [self._before[j] for j in free]
+        if all(g.said_at is None for g in now) or all(b.said_at is None for b in before):
+            self._in_order(run, free, lambda m: (m.role, m.text))
+
+    def _by_choice(self, run: Sequence[int], free: Sequence[int]) -> None:
+        words: dict[Hashable, list[int]] = defaultdict(list)
+        for j in free:
+            words[self._before[j].role, self._before[j].text].append(j)
+        last = -1
         for i in run:
-            if self.found[i] is None:
-                same = [words[key] for text in now[i].others if (key := (now[i].role, text)) in words]
-                if same and same[0] in self._free:
-                    self._match(i, same[0])
-        mine, theirs = [i for i in run if self.found[i] is None], self._left(free)
-        pairs = list(zip(mine, theirs, strict=False))
-        as_many = len(mine) == len(theirs) or (right == len(before) and len(theirs) < len(mine))
-        if as_many and all(self._may_be(now[i], before[j]) for i, j in pairs):
+            g = self._now[i]
+            # Its own words first: they may be here under the date of another choice.
+            for text in (g.text, *g.others) if g.others else ():
+                here = words.get((g.role, text), [])
+                if (k := bisect_right(here, last)) < len(here):
+                    last = here[k]
+                    self._match(i, last)
+                    break
+
+    def _by_number(self, run: Sequence[int], free: Sequence[int]) -> None:
+        """Where as many are left on both sides; at the end of the file more may have been said since."""
+        pairs = list(zip(run, free, strict=False))
+        as_many = len(run) == len(free) or (run[-1] == len(self._now) - 1 and len(free) < len(run))
+        if as_many and all(self._may_be(self._now[i], self._before[j]) for i, j in pairs):
             for i, j in pairs:
                 self._match(i, j, alike=False)
 
-    def _left(self, free: Sequence[int]) -> list[int]:
-        return [j for j in free if j in self._free]
+    def _in_order(
+        self, run: Sequence[int], free: Sequence[int], key: Callable[[Brought | Given], Hashable | None]
+    ) -> None:
+        """Those of equal keys; None is equal to nothing."""
+        mine = [(i, k) for i in run if (k := key(self._now[i])) is not None]
+        theirs = [(j, k) for j in free if (k := key(self._before[j])) is not None]
+        for m, n in in_common([k for _, k in mine], [k for _, k in theirs]):
+            self._match(mine[m][0], theirs[n][0])
 
     def _tells(self, m: Brought | Given) -> bool:
         """Has it a date that no other of its role has?"""

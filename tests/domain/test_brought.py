@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remembrancer.domain import events as e
@@ -70,6 +70,7 @@ def said(n: int, *, dated: bool, text: str | None = None) -> Given:
 
 
 @given(imports=st.lists(CHANGES, min_size=1, max_size=4), dated=st.booleans())
+@example(imports=[[Change("swipe", 0), Change("say", 0), Change("word", 0.875)]], dated=True)
 def test_d21_what_a_chat_elsewhere_has_is_here_once_and_in_its_order(imports, dated):
     here, n = Here(), 12
     file = [said(k, dated=dated) for k in range(n)]

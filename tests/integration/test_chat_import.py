@@ -284,6 +284,15 @@ def test_d19_the_same_request_is_answered_the_same(world: World):
     assert bring(world, file, request_id="again") == nothing
 
 
+def test_d19_the_same_request_at_once_is_answered_the_same(world: World):
+    file = told(*(f"message {n}" for n in range(60)))
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: bring(world, file, request_id="once"), range(4)))
+    assert [counts(a) for a in answers] == [(60, 0, 0)] * 4
+    world.project()
+    assert world.memory.chat("tavern").messages == 60
+
+
 def test_a_chat_of_somebody_else_or_elsewhere_is_refused(world: World):
     bring(world, told("Welcome!", "one"))
 
