@@ -124,7 +124,7 @@ class Layers:
         """The number of the first message of a chat's live window."""
         here = self._chats.by_stream(chat)
         assert here is not None
-        policy, detail = self._summariser.setting(here)
+        policy, detail = self._summariser.read_setting(here)
         at = {"shard": chat.bytes[0], "chat": chat}
         return self._deps.store.database.run(lambda conn: window_begin(conn, at, detail, policy))
 

@@ -21,6 +21,7 @@ from remembrancer.domain.compaction import NONE_STUCK, Chunk, Condense, Merge, S
 from remembrancer.domain.identity import Subject, person_stream, persona_stream
 from remembrancer.domain.long_term import LongTerm, grown
 from remembrancer.domain.policy import Policy
+from remembrancer.domain.settings import Tenant
 from remembrancer.domain.summaries import Span, Summary, is_summary, place_of, united
 from remembrancer.domain.text import ERASED
 from remembrancer.domain.transcript import Message
@@ -33,7 +34,7 @@ from remembrancer.services.chat_models.structured import writable
 from remembrancer.services.chats import ChatHome, Chats
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, TENANT, Deps
-from remembrancer.services.store import Batch, Request, VersionConflict
+from remembrancer.services.store import Batch, Loaded, Request, VersionConflict
 from remembrancer.services.summary_reader import Backlog, Behind, read_backlog
 from remembrancer.services.tokens import count_tokens
 
@@ -108,6 +109,16 @@ class Summariser:
 
     def setting(self, here: ChatHome) -> tuple[Policy, Detail]:
         """The policy, and how much of this conversation is kept (R3)."""
+        settings, detail = self._settings(here)
+        policy, _ = self._deps.policy(settings)
+        return policy, detail
+
+    def read_setting(self, here: ChatHome) -> tuple[Policy, Detail]:
+        """The same for who only reads: not even a policy that this process brings along is recorded."""
+        settings, detail = self._settings(here)
+        return self._deps.effective(dict(settings.state.own)), detail
+
+    def _settings(self, here: ChatHome) -> tuple[Loaded[Tenant], Detail]:
         tenant = self._deps.tenant
         at = {"shard": here.stream.bytes[0], "chat": here.stream}
         row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["last_speaker"], at).fetchone())
@@ -120,8 +131,7 @@ class Summariser:
             [(self._deps.tenant_stream, TENANT), (persona_stream(tenant, persona), PERSONA),
              (person_stream(tenant, user), PERSON)]
         )  # fmt: skip
-        policy, _ = self._deps.policy(settings)
-        return policy, level_for(here.platform, person.state.details.get(persona), who.state.detail)
+        return settings, level_for(here.platform, person.state.details.get(persona), who.state.detail)
 
     def backlog(self, here: ChatHome, detail: Detail, policy: Policy) -> Backlog:
         """What there is to summarise now. The tables catch up first, whoever else projects.

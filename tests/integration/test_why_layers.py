@@ -179,3 +179,10 @@ def test_u1_a_question_without_small_words_finds_the_one_message_among_many_that
     talk.many(300)
     told = why(talk, "message 7")
     assert [x.text.split(" and")[0] for x in told.conversation] == ["message 7"]
+
+
+def test_why_writes_nothing_not_even_the_policy_of_its_process(talk: Talk):
+    talk.turn(FACT)
+    other = talk.world.open(rest_after_days=9)
+    talk.world.project()
+    assert talk.world.wrote(lambda: other.why(QUESTION)) == []
