@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Literal
 from uuid import UUID
 
@@ -37,7 +37,7 @@ class Condense:
 
 
 Step = Chunk | Merge | Condense
-NONE_STUCK: Mapping[UUID, str] = MappingProxyType({})
+Sources = frozenset[tuple[UUID, str]]
 
 
 def next_step(
@@ -47,9 +47,9 @@ def next_step(
     policy: Policy,
     size: int,
     *,
-    to_the_end: bool = False,
     protected: Collection[int] = (),
-    stuck: Mapping[UUID, str] = NONE_STUCK,
+    resting: Collection[Sources] = (),
+    to_the_end: bool = False,
 ) -> Step | None:
     """What is to be done first, if anything.
 
@@ -57,32 +57,48 @@ def next_step(
         standing: the summaries as they stand, oldest first.
         uncovered: the oldest messages that are in none of them, in order.
         bound: from this number on nothing is summarised: the live window.
-        protected: messages of the last two turns, which are in no summary, be they ever so long ago (D15).
+        protected: numbers of messages that are in no chunk, wherever they are: those of the last two turns (D15).
         size: about so many tokens a long-term summary has (R3).
-        stuck: long-term summaries that could not be condensed, as they read: they are left as they are.
+        resting: what failed lately, by its sources (`sources_of`): it holds nothing else up.
         to_the_end: the last messages before the bound are summarised, too, be they ever so few: a rebuild ends there.
     """
+    for step in _of_summaries(standing, uncovered, policy, size):
+        if sources_of(step) not in resting:
+            return step
+    old = [m for m in uncovered if m.n < bound]
+    return _chunk(standing, old, protected, bound, policy, to_the_end)
+
+
+def sources_of(step: Step) -> Sources:
+    """The summaries that a step makes one of, as they read; of a chunk none."""
+    match step:
+        case Merge():
+            return frozenset((s.id, s.text) for s in step.sources)
+        case Condense():
+            return frozenset([(step.source.id, step.source.text)])
+    return frozenset()
+
+
+def _of_summaries(
+    standing: Sequence[Summary], uncovered: Sequence[Message], policy: Policy, size: int
+) -> Iterator[Step]:
+    """What can be done with the summaries that there are, the most urgent first."""
     for s in standing:
-        if s.tier == "long_term" and s.tokens > policy.condense_over * size and stuck.get(s.id) != s.text:
-            return Condense(s)
-    return _merge(standing, uncovered, policy) or _chunk(standing, uncovered, bound, policy, to_the_end, protected)
-
-
-def _merge(standing: Sequence[Summary], uncovered: Sequence[Message], policy: Policy) -> Merge | None:
+        if s.tier == "long_term" and s.tokens > policy.condense_over * size:
+            yield Condense(s)
     for run, followed in _runs(standing, uncovered):
         if run[0].tier == "recent" and len(run) >= policy.recent_summaries:
-            return Merge(run[: policy.recent_summaries], "merged")
-        if run[0].tier == "recent" and followed:  # what was made anew in the middle
-            return Merge(run, "merged")
+            yield Merge(run[: policy.recent_summaries], "merged")
+        elif run[0].tier == "recent" and followed:  # what was made anew in the middle
+            yield Merge(run, "merged")
     runs = [run for run, _ in _runs(standing, uncovered)]
     for left, run in pairwise([[], *runs]):
         if run[0].tier != "merged" or len(run) < policy.merged_summaries:
             continue
         if not left and run[0] == standing[0]:
-            return Merge(run[: policy.merged_summaries], "long_term")
+            yield Merge(run[: policy.merged_summaries], "long_term")
         if left and left[-1].tier == "long_term" and not _between(left[-1], run[0], uncovered):
-            return Merge([left[-1], *run[: policy.merged_summaries]], "long_term")
-    return None
+            yield Merge([left[-1], *run[: policy.merged_summaries]], "long_term")
 
 
 def _runs(standing: Sequence[Summary], uncovered: Sequence[Message]) -> list[tuple[list[Summary], bool]]:
@@ -104,43 +120,41 @@ def _between(a: Summary, b: Summary, uncovered: Sequence[Message]) -> bool:
 
 
 def _chunk(
-    standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, policy: Policy, to_the_end: bool,
+    standing: Sequence[Summary],
+    old: Sequence[Message],
     protected: Collection[int],
-) -> Chunk | None:  # fmt: skip
+    bound: int,
+    policy: Policy,
+    to_the_end: bool,
+) -> Chunk | None:
     """The oldest messages that are enough for a chunk; fewer only where summaries follow, which leave no more."""
-    for stretch, followed in _stretches(standing, uncovered):
-        for run in _apart(stretch, protected):
-            old = [m for m in run if m.n < bound]
-            whole = (followed and len(old) == len(run)) or to_the_end
-            if len(old) >= policy.chunk_messages or (whole and old):
-                return Chunk(_fitting(old[: policy.chunk_messages], policy.model_context // 2))
+    for run, followed in _stretches(standing, old, protected, bound):
+        if len(run) >= policy.chunk_messages or followed or to_the_end:
+            return Chunk(fitting(run[: policy.chunk_messages], policy.model_context // 2))
     return None
 
 
-def _apart(messages: Sequence[Message], protected: Collection[int]) -> list[list[Message]]:
-    """Runs without protected messages: a summary covers all that lies between its ends."""
-    runs: list[list[Message]] = [[]]
-    for m in messages:
+def _stretches(
+    standing: Sequence[Summary], old: Sequence[Message], protected: Collection[int], bound: int
+) -> list[tuple[list[Message], bool]]:
+    """Messages with neither a summary nor a protected message in between, and whether a summary comes next."""
+    stops = [*((s.first, True) for s in standing), *((n, False) for n in protected), (bound, False)]
+    stops.sort(key=lambda stop: (stop[0], not stop[1]))
+    numbers = [n for n, _ in stops]
+    stretches: list[tuple[list[Message], int]] = []
+    for m in old:
         if m.n in protected:
-            runs.append([])
+            continue
+        stop = bisect_left(numbers, m.n)
+        if stretches and stretches[-1][1] == stop:
+            stretches[-1][0].append(m)
         else:
-            runs[-1].append(m)
-    return [run for run in runs if run]
+            stretches.append(([m], stop))
+    return [(run, stops[stop][1]) for run, stop in stretches]
 
 
-def _stretches(standing: Sequence[Summary], uncovered: Sequence[Message]) -> list[tuple[list[Message], bool]]:
-    """Messages with no summary in between, and whether one comes after them."""
-    stretches: list[list[Message]] = []
-    for m in uncovered:
-        if stretches and not any(stretches[-1][-1].n < s.first and s.last < m.n for s in standing):
-            stretches[-1].append(m)
-        else:
-            stretches.append([m])
-    return [(run, any(s.first > run[-1].n for s in standing)) for run in stretches]
-
-
-def _fitting(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
-    """As many as a model can read at once; one at least."""
+def fitting(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
+    """As many as a model can read at once; one at least, which is read in part where it is longer than that."""
     taken: list[Message] = []
     for m in messages:
         tokens -= m.tokens
@@ -151,7 +165,11 @@ def _fitting(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
 
 
 def same_sources(
-    step: Step, standing: Sequence[Summary], uncovered: Sequence[Message], bound: int, protected: Collection[int] = ()
+    step: Step,
+    standing: Sequence[Summary],
+    uncovered: Sequence[Message],
+    bound: int,
+    protected: Collection[int] = (),
 ) -> bool:
     """Is what a step was decided on still so? Asked under the version at which its event is written (D15, D17)."""
     if isinstance(step, Chunk):
@@ -160,8 +178,8 @@ def same_sources(
         inside = [m.n for m in uncovered if numbers[0] <= m.n <= numbers[-1]]
         return (
             inside == numbers
-            and not set(numbers) & set(protected)
             and numbers[-1] < bound
+            and not any(n in protected for n in numbers)
             and all(now[m.id].text == m.text for m in step.messages)
         )  # fmt: skip
     sources = step.sources if isinstance(step, Merge) else [step.source]

@@ -121,11 +121,23 @@ class Summaries:
         return Cover(self.standing())
 
     def find_rules(self, spans: Iterable[Span]) -> None:
-        """Take in rules. One that lies over another of the same message, or over one that was removed, is passed by."""
+        """Take in rules. Those that lie over each other in a message are one; what lies over one that a person removed
+        is passed by."""
         for span in spans:
-            others = [*self.rules.values(), *self.removed.values()]
-            if not any(_overlap(span, other) for other in others):
-                self.rules[span.message, span.start, span.end] = span
+            if any(_overlap(span, other) for other in self.removed.values()):
+                continue
+            over = [other for other in self.rules.values() if _overlap(span, other)]
+            for other in over:
+                del self.rules[_place(other)]
+            whole = _united([span, *over])
+            self.rules[_place(whole)] = whole
+
+    def remove_rules(self, spans: Iterable[Span]) -> None:
+        """A person takes these rules away, and whatever lies over them."""
+        for span in spans:
+            for other in [other for other in self.rules.values() if _overlap(span, other)]:
+                del self.rules[_place(other)]
+            self.removed[_place(span)] = span
 
     def take_back(self, messages: Sequence[Message]) -> None:
         """Messages are worded anew or gone: what covers them is stale, and rules that they stated go, too (D17, R6)."""
@@ -171,9 +183,7 @@ class Summaries:
                 self.known[s.id] = replace(s, text=ev.text, tokens=ev.tokens, edited=True)
             else:
                 self._go_stale([s], "erased")
-        for span in ev.removed:
-            key = (span.message, span.start, span.end)
-            self.removed[key] = self.rules.pop(key, span)
+        self.remove_rules(ev.removed)
 
     def _go_stale(self, stale: Collection[Summary], reason: str) -> None:
         """These are no longer true, nor is what they are part of; their own parts stand by themselves again."""
@@ -254,16 +264,12 @@ def place_of(quote: str, m: Message) -> Span | None:
     return Span(message=m.id, n=m.n, start=start, end=start + len(quote.strip()))
 
 
-def united(spans: Iterable[Span]) -> list[Span]:
-    """Places of messages, those that lie over each other as one: no word of a rule is lost (R6)."""
-    found: list[Span] = []
-    for span in spans:
-        whole = span
-        for other in [one for one in found if _overlap(one, span)]:
-            found.remove(other)
-            whole = whole.model_copy(update={"start": min(whole.start, other.start), "end": max(whole.end, other.end)})
-        found.append(whole)
-    return found
+def _place(span: Span) -> tuple[UUID, int, int]:
+    return span.message, span.start, span.end
+
+
+def _united(spans: Sequence[Span]) -> Span:
+    return spans[0].model_copy(update={"start": min(s.start for s in spans), "end": max(s.end for s in spans)})
 
 
 def _overlap(a: Span, b: Span) -> bool:

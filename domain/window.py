@@ -44,6 +44,12 @@ def level_for(platform: str, chosen: Detail | None, default: Detail | None) -> D
     return chosen or default or "balanced"
 
 
+def most_sent(detail: Detail, context: int) -> int:
+    """Tokens that window and long-term summary take of each reply at this level, at most (R2, R3)."""
+    level = LEVELS[detail]
+    return min(level.window_tokens, int(context * CONTEXT_SHARE)) + level.summary_tokens
+
+
 class Sized(NamedTuple):
     """A message as the window sees it: its number in the chat, its tokens, whether a valid summary covers it."""
 

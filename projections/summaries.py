@@ -5,7 +5,8 @@ The same as `domain.summaries.Summaries`, on rows: a chat may have ten thousand 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -96,18 +97,26 @@ class SummaryRows:
                 self._run("edit", id=ev.summary, text=ev.text, tokens=ev.tokens)
             else:
                 self._stale([ev.summary], "erased")
-        self._write_rules(ev.removed, removed=True)
+        with self._rules_of(ev.removed) as folded:
+            folded.remove_rules(ev.removed)
 
     def _find_rules(self, spans: Sequence[Span]) -> None:
-        if not spans:
-            return
-        folded = Summaries()
-        rows = self._run("rules", messages=[s.message for s in spans]).fetchall()
+        with self._rules_of(spans) as folded:
+            folded.find_rules(spans)
+
+    @contextmanager
+    def _rules_of(self, spans: Sequence[Span]) -> Iterator[Summaries]:
+        """The rules of the messages that these are of, to be changed; then they are written as they are."""
+        folded, messages = Summaries(), list({s.message for s in spans})
+        rows = self._run("rules", messages=messages).fetchall() if messages else []
         for message, n, start, end, removed in rows:
             places = folded.removed if removed else folded.rules
             places[message, start, end] = Span(message=message, n=n, start=start, end=end)
-        folded.find_rules(spans)
-        self._write_rules(folded.rules.values(), removed=False)
+        yield folded
+        if messages:
+            self._run("drop_rules", messages=messages)
+            self._write_rules(folded.rules.values(), removed=False)
+            self._write_rules(folded.removed.values(), removed=True)
 
     def _write_rules(self, spans: Iterable[Span], *, removed: bool) -> None:
         rows = [self._at | span.model_dump() | {"removed": removed} for span in spans]

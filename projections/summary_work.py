@@ -36,17 +36,11 @@ class SummaryWorkFollower:
 
     def apply(self, conn: Connection[Any], _generation: int, events: Sequence[Recorded]) -> None:
         """Note the chats of a batch."""
+        anew = {r.stream for r in events if isinstance(r.event, e.RebuildStarted)}
         last: dict[UUID, Recorded] = {r.stream: r for r in events if isinstance(r.event, _CALLS)}
-        anew = {r.stream for r in events if isinstance(r.event, e.RebuildStarted)}  # a person asks: no pause of before
         rows = [
-            {
-                "shard": r.shard,
-                "chat": chat,
-                "tenant": r.event.tenant,
-                "version": r.version,
-                "at": r.recorded_at,
-                "anew": chat in anew,
-            }
+            {"shard": r.shard, "chat": chat, "tenant": r.event.tenant, "version": r.version, "at": r.recorded_at,
+             "anew": chat in anew}
             for chat, r in sorted(last.items())
-        ]
+        ]  # fmt: skip
         write(conn.cursor(), _SQL["due"], rows)

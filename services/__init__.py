@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from remembrancer.services.remembrancer import Remembrancer
 
 __all__ = ["open_memory"]
+
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+"""That something is tried again is for those who set up logging; without it, every retry would stand on stderr."""
 
 
 def open_memory(

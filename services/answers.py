@@ -310,14 +310,28 @@ class ArchiveHit(Answer):
     similarity: float
 
 
+class DetailSwitched(Answer):
+    """Another memory detail for the web chats of a persona, and what each reply may read more for it, at most (R7).
+
+    Less if negative. `extra_cost` is None where no price is known. `rebuild_summary` applies it to what is past.
+    """
+
+    persona: str
+    before: Literal["key_events", "balanced", "detailed"]
+    after: Literal["key_events", "balanced", "detailed"]
+    extra_tokens: int
+    extra_cost: float | None
+
+
 class PersonaView(Answer):
-    """A persona's settings (T16, R17)."""
+    """A persona's settings (T16, R17). `switched` only where they were just changed."""
 
     persona: str
     name: str
     instructions: str
     learns: bool
     detail: Literal["key_events", "balanced", "detailed"] | None = None
+    switched: tuple[DetailSwitched, ...] = ()
 
 
 class PersonaDeleted(Answer):
@@ -329,13 +343,14 @@ class PersonaDeleted(Answer):
 
 
 class PersonView(Answer):
-    """A person's settings (T10, R17)."""
+    """A person's settings (T10, R17). `switched` only where they were just changed."""
 
     user: str
     privacy: Literal["everywhere", "private_chats_only", "nowhere"]
     not_learning: tuple[str, ...]
     details: dict[str, Literal["key_events", "balanced", "detailed"]] = {}
     deep_memory: bool = False
+    switched: tuple[DetailSwitched, ...] = ()
 
 
 class ServerView(Answer):

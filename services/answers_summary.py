@@ -95,6 +95,17 @@ class SummaryRebuild(Answer):
     positions: Sequence[Position] = ()
 
 
+class SummariesRun(Answer):
+    """What was due was done: so many runs, each of one chat. `waiting` chats are still to be looked at, by others or
+    later; `failing` of them failed, the newest `error` says why, and `next_try` when the next one is tried again."""
+
+    runs: int
+    waiting: int
+    failing: int
+    error: str | None
+    next_try: datetime | None
+
+
 class CostAnswer(Answer):
     """What a reply cost, beside the median of its chat; `notice` if it is unusual, once a chat (R8)."""
 

@@ -10,25 +10,25 @@ that grow.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from remembrancer.domain.errors import RemembrancerError, Unavailable
+from remembrancer.domain.errors import NotAllowed, RemembrancerError, Unavailable
 from remembrancer.projections.queries import load_queries
+from remembrancer.projections.runner import Runner
+from remembrancer.services.answers_summary import SummariesRun
 from remembrancer.services.chat_models import ChatModel, ModelFailed
 from remembrancer.services.deep_memory import FAILED, DeepMemory, DeepPassFailed
 from remembrancer.services.deps import Deps
-from remembrancer.services.summariser import Summariser
+from remembrancer.services.summariser import Rests, Summariser, pause
 from remembrancer.services.summary_reader import Behind
 
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "summaries")
-FIRST_PAUSE = timedelta(seconds=5)
-LONGEST_PAUSE = timedelta(hours=1)
 REBUILD_TRIES = 5
 """After so many failures in a row a rebuild is given up."""
 GRACE_SECONDS = 5.0
@@ -70,17 +70,36 @@ class Compactor:
             done += 1
         return done
 
+    def run_due(self, runner: Runner, progress: Callable[[int, int | None], None] | None) -> SummariesRun:
+        """See `Remembrancer.run_summaries`."""
+        if self.model is None:
+            raise NotAllowed(
+                "No chat model is configured, so nothing can be summarised.", rule="R4",
+                hint="Set REMEMBRANCER_CHAT_MODEL.",
+            )  # fmt: skip
+        runner.catch_up(projections=["conversation", "summary_work"])
+        runs = 0
+        while self.work(1):
+            runs += 1
+            if progress is not None:
+                progress(runs, None)
+        at = {"tenant": self._deps.tenant}
+        rows = self._deps.store.database.run(lambda conn: conn.execute(_SQL["failing"], at).fetchall())
+        waiting, failing, error, next_try = rows[0]
+        return SummariesRun(runs=runs, waiting=waiting, failing=failing, error=error, next_try=next_try)
+
     def _one(self, one: _Claimed, model: ChatModel) -> None:
         at = {"shard": one.shard, "chat": one.chat, "worker": self._me, "version": one.version}
         try:
-            outcome = self._summariser.run(one.chat, model, lambda: self._hold(at))
+            outcome = self._summariser.run(one.chat, model, lambda: self._hold(at), again=one.tries > 0)
             self._deep.run(one.chat, model, lambda: self._hold(at))
         except ModelFailed as failed:
             if self._stopped:  # it was we who hung up
                 self._run("go_on", at | {"now": self._deps.now()})
             else:
                 of_deep = isinstance(failed, DeepPassFailed)
-                self._failed(one, at, f"{FAILED}{failed.reason}" if of_deep else failed.reason, of_deep=of_deep)
+                reason = f"{FAILED}{failed.reason}" if of_deep else failed.reason
+                self._failed(one, at, reason, of_deep=of_deep, progress=failed.after_progress)
         except Behind:
             self._failed(one, at, "the chat's tables are behind its events")
         except Unavailable:
@@ -91,16 +110,23 @@ class Compactor:
             log.exception("A chat cannot be summarised; it is tried again later.")
             self._failed(one, at, type(error).__name__)
         else:
+            if isinstance(outcome, Rests):
+                self._run("rest", at | {"now": self._deps.now(), "due_at": outcome.until, "error": outcome.reason})
+                return
             if outcome == "done":
                 self._run("finish", at)
             self._run("go_on", at | {"now": self._deps.now()})
 
-    def _failed(self, one: _Claimed, at: dict[str, Any], reason: str, *, of_deep: bool = False) -> None:
+    def _failed(
+        self, one: _Claimed, at: dict[str, Any], reason: str, *, of_deep: bool = False, progress: bool = False
+    ) -> None:
         log.warning("A chat waits to be %s: %s", "read deeply" if of_deep else "summarised", reason)
         now = self._deps.now()
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(one.tries, 20))
-        self._run("fail", at | {"now": now, "due_at": now + pause, "error": reason})
-        if one.tries + 1 >= REBUILD_TRIES and not of_deep:
+        asked = at | {"now": now, "due_at": now + pause(0 if progress else one.tries), "error": reason,
+                      "progress": progress}  # fmt: skip
+        row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["fail"], asked).fetchone())
+        tries = 0 if row is None else row[0]  # less than we knew of, if a rebuild was begun meanwhile
+        if tries >= REBUILD_TRIES and not of_deep:
             with suppress(Behind):
                 self._summariser.rebuild_failed(one.chat, reason)
 

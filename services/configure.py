@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -14,7 +14,9 @@ from remembrancer.domain.identity import Subject, check_key, person_stream, pers
 from remembrancer.domain.persona_memory import Keep
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Person, Persona, Server, Tenant
-from remembrancer.services.answers import PersonaView, PersonView, ServerView
+from remembrancer.domain.window import Detail, most_sent
+from remembrancer.services.answers import DetailSwitched, PersonaView, PersonView, ServerView
+from remembrancer.services.chat_models.model import Prices, Usage
 from remembrancer.services.checks import answer_erased, checked_flag, checked_text, shown
 from remembrancer.services.clock import make_id
 from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
@@ -62,10 +64,12 @@ class Configure:
                 | new,
             )  # fmt: skip
 
+        def shown(before: Persona, after: Persona) -> PersonaView:
+            switched = self._switched([(persona, before.detail, after.detail)])
+            return persona_view(persona, after).model_copy(update={"switched": switched})
+
         stream = persona_stream(self._deps.tenant, persona)
-        answer = self._set(
-            stream, PERSONA, subject, "set_persona", changes, event, lambda s: persona_view(persona, s), request_id
-        )
+        answer = self._set(stream, PERSONA, subject, "set_persona", changes, event, shown, request_id)
         return PersonaView.model_validate_json(answer)
 
     def set_person(self, user: str, changes: Mapping[str, Any], request_id: str | None) -> PersonView:
@@ -79,10 +83,17 @@ class Configure:
             }  # fmt: skip
             return e.PersonChanged(**stamp, **now | new)
 
+        def shown(before: Person, after: Person) -> PersonView:
+            levels = [
+                (persona, before.details.get(persona) or default, after.details.get(persona) or default)
+                for persona in sorted({*before.details, *after.details})
+                if before.details.get(persona) != after.details.get(persona)
+                for default in [self._deps.store.load(persona_stream(self._deps.tenant, persona), PERSONA).state.detail]
+            ]
+            return person_view(user, after).model_copy(update={"switched": self._switched(levels)})
+
         stream = person_stream(self._deps.tenant, user)
-        answer = self._set(
-            stream, PERSON, subject, "set_person", changes, event, lambda s: person_view(user, s), request_id
-        )
+        answer = self._set(stream, PERSON, subject, "set_person", changes, event, shown, request_id)
         return PersonView.model_validate_json(answer)
 
     def set_server(self, server: str, changes: Mapping[str, Any], request_id: str | None) -> ServerView:
@@ -98,7 +109,7 @@ class Configure:
 
         stream = server_stream(self._deps.tenant, server)
         answer = self._set(
-            stream, SERVER, subject, "set_server", changes, event, lambda s: server_view(server, s), request_id
+            stream, SERVER, subject, "set_server", changes, event, lambda _, s: server_view(server, s), request_id
         )
         return ServerView.model_validate_json(answer)
 
@@ -121,11 +132,29 @@ class Configure:
             policy = self._deps.effective(own).model_dump(mode="json")
             return e.PolicyChanged(**stamp, policy=policy, own=own)
 
-        def shown(s: Tenant) -> Policy:
+        def shown(_: Tenant, s: Tenant) -> Policy:
             return s.policy if s.policy is not None else self._deps.effective(dict(s.own))
 
         answer = self._set(stream, TENANT, subject, "set_policy", new, event, shown, request_id)
         return Policy.model_validate_json(answer)
+
+    def _switched(self, levels: Sequence[tuple[str, Detail | None, Detail | None]]) -> tuple[DetailSwitched, ...]:
+        """What another level takes of each reply (R7): those by persona, as before and as after."""
+        pairs = [(persona, before or "balanced", after or "balanced") for persona, before, after in levels]
+        if not any(before != after for _, before, after in pairs):
+            return ()
+        context = self.policy().model_context
+        prices = self._deps.settings.chat_prices.get(self._deps.settings.chat_model or "")
+        found = []
+        for persona, before, after in pairs:
+            if before == after:
+                continue
+            extra = most_sent(after, context) - most_sent(before, context)
+            cost = None if prices is None else Prices(*prices).of(Usage(extra, 0))
+            found.append(
+                DetailSwitched(persona=persona, before=before, after=after, extra_tokens=extra, extra_cost=cost)
+            )
+        return tuple(found)
 
     def _set(
         self,
@@ -135,7 +164,7 @@ class Configure:
         verb: str,
         changes: Mapping[str, Any],
         event: Callable[[dict[str, Any], S, dict[str, Any]], e.Event],
-        shown: Callable[[S], BaseModel],
+        shown: Callable[[S, S], BaseModel],
         request_id: str | None,
     ) -> bytes:
         """The settings after the change, as JSON; those after the first one, if the request came before (D19)."""
@@ -150,7 +179,7 @@ class Configure:
             except ValidationError as error:
                 raise invalid(error) from error
             after = fold.evolve(at.state, e.Recorded(made, stream, at.version + 1, shard, 0, self._deps.now()))
-            answer = shown(after).model_dump_json().encode()
+            answer = shown(at.state, after).model_dump_json().encode()
             if after == at.state and request_id is None:
                 raise _AsItIs(answer)
             batches = [] if after == at.state else [Batch(stream, [made], at.version, (subject,))]

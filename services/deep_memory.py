@@ -39,7 +39,7 @@ from remembrancer.services.deps import PERSON, PERSONA, SERVER, TENANT, Deps
 from remembrancer.services.finder import Finder
 from remembrancer.services.remember import ListLoaded, Remember, batch_of
 from remembrancer.services.store import Batch, Fold, Loaded, Request, VersionConflict
-from remembrancer.services.summary_prompts import of_messages
+from remembrancer.services.summary_prompts import SHORTEST, of_messages
 from remembrancer.services.vectors import Vectors
 
 log = logging.getLogger("remembrancer")
@@ -189,7 +189,8 @@ class DeepMemory:
             characters=found.policy.max_characters,
         )  # fmt: skip
         remembered = "\n".join(f"M{n} {m.text}" for n, (_, m) in enumerate(known, start=1)) or "Nothing yet."
-        asked = f"REMEMBERED\n{remembered}\n\nMESSAGES\n{of_messages(found.messages)}"
+        most = max(SHORTEST, found.policy.model_context // 2 // len(found.messages))
+        asked = f"REMEMBERED\n{remembered}\n\nMESSAGES\n{of_messages(found.messages, most)}"
         try:
             answer = model.ask(told, asked, prompts.DeepChanges, timeout=self._deps.settings.chat_model_timeout)
         except ModelFailed as failed:

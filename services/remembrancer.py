@@ -54,6 +54,7 @@ from remembrancer.services.answers_rebuild import Comparison, RebuildAnswer, Reb
 from remembrancer.services.answers_summary import (
     CostAnswer,
     RebuildEstimate,
+    SummariesRun,
     SummaryAnswer,
     SummaryChange,
     SummaryRebuild,
@@ -769,6 +770,20 @@ class Remembrancer:
             request_id=request_id,
         )
 
+    def run_summaries(self, *, progress: Progress | None = None) -> SummariesRun:
+        """Summarise now what is due in all chats of this tenant, and read deeply what waits for that (R4, R16).
+
+        A process that stays open does it by itself in the background; this is for jobs and commands that come and go.
+        What another process is at is left to it, and what failed waits for its next try (D16).
+
+        Args:
+            progress: told after each run how many were done.
+
+        Raises:
+            NotAllowed: no chat model is configured.
+        """
+        return self._engine.compactor.run_due(self._engine.runner, progress)
+
     def report_cost(
         self,
         turn: str,
@@ -964,7 +979,8 @@ class Remembrancer:
         request_id: str | None = None,
     ) -> PersonaView:
         """Name, standing instructions (always sent, T16), learn switch (R17) and memory detail of a persona, where its
-        people chose none: ``key_events``, ``balanced`` or ``detailed`` (R3)."""
+        people chose none: ``key_events``, ``balanced`` or ``detailed`` (R3). `switched` of the answer says what another
+        one takes of each reply (R7)."""
         changes = {"name": name, "instructions": instructions, "learns": learns, "detail": detail}
         return self._engine.configure.set_persona(persona, changes, request_id)
 
@@ -997,7 +1013,8 @@ class Remembrancer:
     ) -> PersonView:
         """A person's privacy (``everywhere``, ``private_chats_only``, ``nowhere``: T10), the personas that do not learn
         from them (R17), the memory detail of their chats by persona (R3), and whether a background pass reads what
-        leaves the live window of their web chats (R16)."""
+        leaves the live window of their web chats (R16). `switched` of the answer says what another detail takes of each
+        reply (R7)."""
         changes = {
             "privacy": privacy, "not_learning": not_learning, "details": details, "deep_memory": deep_memory,
         }  # fmt: skip

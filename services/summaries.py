@@ -17,7 +17,7 @@ from remembrancer.domain.errors import InvalidInput, NotAllowed, NotFound
 from remembrancer.domain.identity import Subject, check_key
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.summaries import Summary
-from remembrancer.domain.window import CONTEXT_SHARE, LEVELS, Detail
+from remembrancer.domain.window import LEVELS, Detail, most_sent
 from remembrancer.projections.queries import load_queries
 from remembrancer.services.answers import NoticeView
 from remembrancer.services.answers_summary import (
@@ -41,7 +41,7 @@ from remembrancer.services.requests import positions, request_for
 from remembrancer.services.store import Appended, Batch, Decision, Fold
 from remembrancer.services.summariser import Summariser
 from remembrancer.services.summary_prompts import CHUNK_SHARE, MERGED_SHARE
-from remembrancer.services.summary_reader import Backlog
+from remembrancer.services.summary_reader import Backlog, last_turns
 from remembrancer.services.tokens import count_tokens
 
 _SQL = load_queries("remembrancer.services", "summaries")
@@ -97,7 +97,8 @@ class SummaryVerbs:
             rebuild, upto, detail, started_at, state, reason, ended_at, messages = row
             done = messages
             if state != "completed":
-                left = conn.execute(_SQL["left_to_rebuild"], at | {"rebuild": rebuild, "upto": upto}).fetchone()
+                asked = at | {"rebuild": rebuild, "upto": upto, "protected": list(last_turns(conn, at))}
+                left = conn.execute(_SQL["left_to_rebuild"], asked).fetchone()
                 done = max(0, messages - (left[0] if left is not None else 0))
             return RebuildView(
                 id=rebuild, state=state, detail=detail, messages=messages, done=done, started_at=started_at,
@@ -172,8 +173,8 @@ class SummaryVerbs:
         return RebuildEstimate(
             chat=here.key, detail=level, messages=messages, calls=calls, input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens, cost=None if prices is None else prices.of(usage),
-            extra_tokens=_sent(level, policy) - _sent(present, policy),
-            edited=self._worded_by_hand(here),
+            extra_tokens=most_sent(level, policy.model_context) - most_sent(present, policy.model_context),
+            edited=backlog.edited,
         )  # fmt: skip
 
     def rebuild(self, chat: str, *, replace_edited: bool, resume: bool, request_id: str | None) -> SummaryRebuild:
@@ -195,12 +196,12 @@ class SummaryVerbs:
                 )
             if resume and (before is None or before.state != "failed"):
                 raise NotAllowed("No rebuild of this chat has failed, so none can be resumed.", rule="R7")
-            edited = self._worded_by_hand(here)
+            edited = backlog.edited
             if edited and not replace_edited:
                 raise NotAllowed(
                     f"{len(edited)} of the summaries are worded by a person, and would be replaced.", rule="D17",
                     hint="Agree with replace_edited (--replace-edited); their texts stay in history.",
-                    edited=[str(s) for s in edited],
+                    edited=list(map(str, edited)),
                 )  # fmt: skip
             messages, _, newest = self._to_rebuild(here, backlog)
             if resume and before is not None:
@@ -221,15 +222,12 @@ class SummaryVerbs:
             raise answer_erased()
         return SummaryRebuild(**orjson.loads(done.answer), chat=here.key, positions=positions(done))
 
-    def _worded_by_hand(self, here: ChatHome) -> list[UUID]:
-        """Valid summaries that a person has worded, those included that are part of another one by now (D17)."""
-        at = {"shard": here.stream.bytes[0], "chat": here.stream}
-        rows = self._deps.store.database.run(lambda conn: conn.execute(_SQL["worded_by_hand"], at).fetchall())
-        return [row[0] for row in rows]
-
     def _to_rebuild(self, here: ChatHome, backlog: Backlog) -> tuple[int, int, int | None]:
         """Messages old enough to be summarised: how many, their tokens, the newest one's number."""
-        at = {"shard": here.stream.bytes[0], "chat": here.stream, "bound": backlog.bound}
+        at = {
+            "shard": here.stream.bytes[0], "chat": here.stream, "bound": backlog.bound,
+            "protected": list(backlog.protected),
+        }  # fmt: skip
         row = self._deps.store.database.run(lambda conn: conn.execute(_SQL["to_rebuild"], at).fetchone())
         return row if row is not None else (0, 0, None)
 
@@ -334,12 +332,6 @@ def _estimated(messages: int, tokens: int, detail: Detail, policy: Policy) -> tu
     read = tokens + chunks * recent_size + merged * merged_size + long * size / 2 + calls * PROMPT_TOKENS
     written = chunks * recent_size + merged * min(merged_size, policy.recent_summaries * recent_size) + long * size / 2
     return Usage(round(read), round(written)), calls
-
-
-def _sent(detail: Detail, policy: Policy) -> int:
-    """Tokens that window and long-term summary take of each reply, at most."""
-    level = LEVELS[detail]
-    return min(level.window_tokens, int(policy.model_context * CONTEXT_SHARE)) + level.summary_tokens
 
 
 def _part(s: Summary) -> SummaryPart:

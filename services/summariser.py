@@ -8,8 +8,9 @@ written its messages are sent as they are, so that whatever fails, nothing is lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,12 +18,22 @@ import stamina
 from psycopg import Connection
 
 from remembrancer.domain import events as e
-from remembrancer.domain.compaction import NONE_STUCK, Chunk, Condense, Merge, Step, next_step, same_sources
+from remembrancer.domain.compaction import (
+    Chunk,
+    Condense,
+    Merge,
+    Sources,
+    Step,
+    fitting,
+    next_step,
+    same_sources,
+    sources_of,
+)
 from remembrancer.domain.identity import Subject, person_stream, persona_stream
 from remembrancer.domain.long_term import LongTerm, grown
 from remembrancer.domain.policy import Policy
 from remembrancer.domain.settings import Tenant
-from remembrancer.domain.summaries import Span, Summary, is_summary, place_of, united
+from remembrancer.domain.summaries import Span, Summary, is_summary, place_of
 from remembrancer.domain.text import ERASED
 from remembrancer.domain.transcript import Message
 from remembrancer.domain.window import LEVELS, Detail, level_for
@@ -41,21 +52,48 @@ from remembrancer.services.tokens import count_tokens
 log = logging.getLogger("remembrancer")
 _SQL = load_queries("remembrancer.services", "summaries")
 MOST_TRIES = 20
+TIMES_ASKED = 2
+"""A summary may have so many times the tokens that the model was asked to keep to, whatever it is of."""
+IN_PART = "(A message was too long to be read whole. What stands in its middle is in no summary.)"
 CATCH_UP_SECONDS = 5.0
 """So long it is waited for another process that projects the same."""
-Outcome = Literal["done", "more"]
+FIRST_PAUSE = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(hours=1)
+FOR_GOOD = datetime.max.replace(tzinfo=UTC)
+SMALLEST_QUESTION = 2_000
+"""Tokens; a question of no more than that is not refused for its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rests:
+    """All is done but a merge or a condensation that failed: it is tried again then."""
+
+    until: datetime
+    reason: str
+
+
+Outcome = Literal["done", "more"] | Rests
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    tries: int
+    until: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
     """What a model made of the sources of a step."""
 
+    step: Step
+    """As it was done in the end: a chunk may have fewer messages."""
     event: e.ChunkSummarised | e.SummariesMerged | e.LongTermCondensed
     owners: tuple[Subject, ...]
 
 
 class _NotShorter(ModelFailed):
-    """The long-term summary stays as long as it is."""
+    """A long-term summary is as short as the model makes it: for the same text it is not asked again."""
 
 
 class Summariser:
@@ -65,47 +103,79 @@ class Summariser:
         self._deps = deps
         self._chats = chats
         self._runner = runner
-        self._as_short_as_can_be: dict[UUID, str] = {}
-        """Long-term summaries that the model did not shorten, as they read then: it is not asked again for these."""
+        self._resting: dict[Sources, _Rest] = {}
 
-    def run(self, stream: UUID, model: ChatModel, hold: Callable[[], bool]) -> Outcome:
+    def run(self, stream: UUID, model: ChatModel, hold: Callable[[], bool], *, again: bool = False) -> Outcome:
         """Summarise what is due in a chat: at most `chunks_per_run` chunks, and what follows from them.
+
+        What fails by itself holds up nothing else: a merge or condensation rests for a while, and of a chat that is
+        tried `again` a chunk is passed by, so that those after it are done.
 
         Args:
             hold: asked before each step; False where somebody else has taken the chat over.
+            again: the last run failed.
 
         Raises:
-            ModelFailed: the model gave no usable answer; what was written before stays.
+            ModelFailed: the model cannot be used, or gave no usable answer for a chunk; what was written stays.
             Behind: the chat's tables cannot follow its events.
             Unavailable: the database is away.
         """
         here = self._chats.by_stream(stream)
         if here is None:
             return "done"
-        chunks = 0
+        chunks, written, passed, failed = 0, 0, set[int](), None
         while hold():
             policy, detail = self.setting(here)
             backlog = self.backlog(here, detail, policy)
             if backlog.rebuild is not None and backlog.running:
                 detail = backlog.rebuild.detail
-            step = self._next(backlog, policy, detail, self._as_short_as_can_be)
+            step = self._next(backlog, policy, detail, self._resting_now(), passed)
+            full = isinstance(step, Chunk) and chunks >= policy.chunks_per_run
+            if failed is not None and (step is None or full):
+                failed.after_progress = written > 0
+                raise failed
+            if full:
+                return "more"
             if step is None:
                 if backlog.running is None:
-                    return "done"
+                    return self._rests(self._next(backlog, policy, detail, self._for_good())) or "done"
                 self._completed(here, backlog)
                 continue
-            if isinstance(step, Chunk) and chunks >= policy.chunks_per_run:
-                return "more"
             chunks += isinstance(step, Chunk)
             try:
-                made = self._make(here, step, backlog, detail, model, policy)
-            except _NotShorter as failed:
-                assert isinstance(step, Condense)
-                log.warning("A long-term summary stays as long as it is: %s", failed.reason)
-                self._as_short_as_can_be[step.source.id] = step.source.text
+                made = self._make(here, step, backlog, detail, policy, model)
+            except ModelFailed as error:
+                if error.cause == "away" or (isinstance(step, Chunk) and not again):
+                    error.after_progress = written > 0
+                    raise
+                if isinstance(step, Chunk):
+                    passed.update(m.n for m in step.messages)
+                    failed = failed or error
+                else:
+                    self._rest(step, error)
                 continue
-            self._write(here, step, made, backlog, detail, policy)
+            written += self._write(here, made, backlog, detail, policy)
         return "done"
+
+    def _resting_now(self) -> set[Sources]:
+        now = self._deps.now()
+        return {sources for sources, rest in self._resting.items() if rest.until > now}
+
+    def _for_good(self) -> set[Sources]:
+        return {sources for sources, rest in self._resting.items() if rest.until == FOR_GOOD}
+
+    def _rest(self, step: Step, failed: ModelFailed) -> None:
+        log.warning("Summaries stay as they are for a while: %s", failed.reason)
+        now, sources = self._deps.now(), sources_of(step)
+        tries = self._resting[sources].tries if sources in self._resting else 0
+        self._resting = {k: r for k, r in self._resting.items() if r.until > now - 2 * LONGEST_PAUSE}
+        until = FOR_GOOD if isinstance(failed, _NotShorter) else now + pause(tries)
+        self._resting[sources] = _Rest(tries + 1, until, failed.reason)
+
+    def _rests(self, step: Step | None) -> Rests | None:
+        """Whether this waits to be tried again."""
+        rest = None if step is None else self._resting.get(sources_of(step))
+        return None if rest is None else Rests(rest.until, rest.reason)
 
     def setting(self, here: ChatHome) -> tuple[Policy, Detail]:
         """The policy, and how much of this conversation is kept (R3)."""
@@ -152,16 +222,22 @@ class Summariser:
     # -- a step ----------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _next(backlog: Backlog, policy: Policy, detail: Detail, stuck: Mapping[UUID, str] = NONE_STUCK) -> Step | None:
+    def _next(
+        backlog: Backlog,
+        policy: Policy,
+        detail: Detail,
+        resting: Collection[Sources] = (),
+        passed: Collection[int] = (),
+    ) -> Step | None:
         size = LEVELS[detail].summary_tokens
         to_the_end = backlog.running is not None
         return next_step(
-            backlog.standing, backlog.uncovered, backlog.bound, policy, size, to_the_end=to_the_end,
-            protected=backlog.protected, stuck=stuck,
+            backlog.standing, backlog.uncovered, backlog.bound, policy, size,
+            protected={*backlog.protected, *passed}, resting=resting, to_the_end=to_the_end,
         )  # fmt: skip
 
     def _make(
-        self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, model: ChatModel, policy: Policy
+        self, here: ChatHome, step: Step, backlog: Backlog, detail: Detail, policy: Policy, model: ChatModel
     ) -> _Written:
         """Ask the model, and check what it says."""
         sources = _sources(step)
@@ -178,25 +254,41 @@ class Summariser:
         }  # fmt: skip
         owners = (here.home, *(Subject("user", a) for a in authors if a))
         if isinstance(step, Chunk):
-            most = policy.model_context // 2
-            return _Written(self._chunk(step, detail, model, stamp, most), tuple(dict.fromkeys(owners)))
+            done, event = self._chunk(step, detail, policy, model, stamp)
+            return _Written(done, event, tuple(dict.fromkeys(owners)))
         stamp |= {
             "first": sources[0].first, "last": sources[-1].last, "messages": sum(s.messages for s in sources),
         }  # fmt: skip
         if isinstance(step, Condense):
-            return _Written(self._condensed(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
-        return _Written(self._merged(here, step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+            return _Written(step, self._condensed(step, detail, model, stamp), tuple(dict.fromkeys(owners)))
+        return _Written(step, self._merged(here, step, detail, model, stamp), tuple(dict.fromkeys(owners)))
 
     def _chunk(
-        self, step: Chunk, detail: Detail, model: ChatModel, stamp: dict[str, Any], most: int
-    ) -> e.ChunkSummarised:
-        asked = prompts.of_messages([_in_part(m, most) for m in step.messages])
+        self, step: Chunk, detail: Detail, policy: Policy, model: ChatModel, stamp: dict[str, Any]
+    ) -> tuple[Chunk, e.ChunkSummarised]:
+        """Fewer messages, or one in part, where the model does not take all that the policy lets it read."""
+        messages, room = step.messages, policy.model_context // 2
         told = prompts.instructions("chunk", detail, prompts.CHUNK_SHARE)
-        answer = self._ask(model, told, asked, prompts.ChunkDraft)
-        bound = _bound(detail, prompts.CHUNK_SHARE, sum(m.tokens for m in step.messages))
-        return e.ChunkSummarised(
-            **stamp, **_text(answer.value.summary, bound), cost=answer.cost, first=step.messages[0].n,
-            last=step.messages[-1].n, messages=len(step.messages), rules=_rules(answer.value.rules, step.messages),
+        while True:
+            asked = prompts.of_messages(messages, room)
+            try:
+                answer = self._ask(model, told, asked, prompts.ChunkDraft)
+            except ModelFailed as failed:
+                tokens = count_tokens(asked)
+                if failed.cause != "refused" or tokens <= SMALLEST_QUESTION:
+                    raise
+                room = tokens // 2
+                messages = fitting(messages, room)
+                continue
+            break
+        cut = {m.id for m in messages if m.tokens > room}
+        length = sum(min(m.tokens, room) for m in messages)
+        said = _text(answer.value.summary, _most(prompts.asked_tokens(detail, prompts.CHUNK_SHARE), length))
+        if cut:
+            said = _text(f"{said['text']}\n\n{IN_PART}", None)
+        return Chunk(messages), e.ChunkSummarised(
+            **stamp, **said, cost=answer.cost, first=messages[0].n, last=messages[-1].n, messages=len(messages),
+            rules=_rules(answer.value.rules, messages, cut),
         )  # fmt: skip
 
     def _merged(
@@ -206,10 +298,11 @@ class Summariser:
         if step.tier == "merged":
             asked = prompts.of_summaries(step.sources, self._dates(here, step.sources))
             told = prompts.instructions("merged", detail, prompts.MERGED_SHARE)
+            length = sum(s.tokens for s in step.sources)
+            most = _most(prompts.asked_tokens(detail, prompts.MERGED_SHARE), length)
             short = self._ask(model, told, asked, prompts.MergedDraft)
-            bound = _bound(detail, prompts.MERGED_SHARE, sum(s.tokens for s in step.sources))
             return e.SummariesMerged(
-                **stamp, **_text(short.value.summary, bound), cost=short.cost, tier="merged", sources=ids
+                **stamp, **_text(short.value.summary, most), cost=short.cost, tier="merged", sources=ids
             )  # fmt: skip
         old = step.sources[0] if step.sources[0].tier == "long_term" else None
         newer = [s for s in step.sources if s is not old]
@@ -220,8 +313,8 @@ class Summariser:
             None if old is None else LongTerm.read(old.text), said.chronology, said.promises, said.references,
             said.state,
         )  # fmt: skip
-        bound = _bound(detail, 1.0, sum(s.tokens for s in step.sources))
-        return e.SummariesMerged(**stamp, **_text(parts.text(), bound), cost=long.cost, tier="long_term", sources=ids)
+        most = (0 if old is None else old.tokens) + TIMES_ASKED * prompts.asked_tokens(detail)
+        return e.SummariesMerged(**stamp, **_text(parts.text(), most), cost=long.cost, tier="long_term", sources=ids)
 
     def _condensed(
         self, step: Condense, detail: Detail, model: ChatModel, stamp: dict[str, Any]
@@ -257,8 +350,8 @@ class Summariser:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def _write(self, here: ChatHome, step: Step, made: _Written, read: Backlog, detail: Detail, policy: Policy) -> None:
-        """Write it if its sources are still what they were; else it is dropped, and decided anew.
+    def _write(self, here: ChatHome, made: _Written, read: Backlog, detail: Detail, policy: Policy) -> bool:
+        """Write it if its sources are still what they were; else it is dropped, and decided anew. True if it was.
 
         The key is taken before the sources are looked at once more: whoever is erased after that look has destroyed it,
         and nothing is written (D24).
@@ -267,10 +360,9 @@ class Summariser:
         for _ in range(MOST_TRIES):
             key = store.keys.for_writing(tenant, made.owners)
             now = self.backlog(here, detail, policy)
-            if now.running != read.running or not same_sources(
-                step, now.standing, now.uncovered, now.bound, now.protected
-            ):
-                return
+            same = same_sources(made.step, now.standing, now.uncovered, now.bound, now.protected)
+            if now.running != read.running or not same:
+                return False
             try:
                 store.append(
                     [Batch(here.stream, [made.event], now.version, made.owners, key)],
@@ -279,7 +371,8 @@ class Summariser:
                 )
             except VersionConflict:
                 continue
-            return
+            return True
+        return False
 
     def _completed(self, here: ChatHome, backlog: Backlog) -> None:
         assert backlog.running is not None
@@ -320,42 +413,45 @@ def _sources(step: Step) -> Sequence[Summary]:
     return []
 
 
-def _bound(detail: Detail, share: float, sources: int) -> int:
-    """So many tokens a summary may have: as many as what it tells, or twice what was asked for."""
-    return max(sources, 200, round(2 * LEVELS[detail].summary_tokens * share))
+def pause(tries: int) -> timedelta:
+    """Until something that has failed so often before is tried again."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(tries, 20)))
 
 
-def _in_part(m: Message, most: int) -> Message:
-    """A message that no question has room for, by its beginning and its end."""
-    if m.tokens <= most:
-        return m
-    half = max(1, len(m.text) * most // m.tokens // 2)
-    return replace(m, text=f"{m.text[:half]} [\u2026 left out for its length \u2026] {m.text[-half:]}")
+def _most(asked: int, sources: int) -> int:
+    """How many tokens a summary may have that was asked to keep to so many: longer than that it is none (D16)."""
+    return max(TIMES_ASKED * asked, min(sources, 2 * TIMES_ASKED * asked))
 
 
 def _text(text: str, most: int | None) -> dict[str, Any]:
     """Text and tokens of a summary.
 
     Raises:
-        ModelFailed: it says nothing, or is longer than what it tells (D16).
+        ModelFailed: it says nothing, or has more tokens than `most` (D16).
     """
     readable = writable(text)
     if not is_summary(readable) or readable == ERASED:
         raise ModelFailed("a summary that says nothing")
     tokens = count_tokens(readable)
     if most is not None and tokens > most:
-        raise ModelFailed("a summary longer than what it tells")
+        raise ModelFailed(f"a summary longer than what it tells ({tokens} tokens, at most {most})")
     return {"text": readable, "tokens": tokens}
 
 
-def _rules(quotes: Sequence[prompts.Quote], messages: Sequence[Message]) -> tuple[Span, ...]:
-    """Where users gave the rules that a model points at: it only points, the words are the messages' own (R6)."""
+def _rules(
+    quotes: Sequence[prompts.Quote], messages: Sequence[Message], cut: Collection[UUID] = ()
+) -> tuple[Span, ...]:
+    """Where users gave the rules that a model points at: it only points, the words are the messages' own (R6).
+
+    Args:
+        cut: messages that it has read in part; these are no rule as a whole, however badly they are quoted.
+    """
     found: list[Span] = []
     for quote in quotes:
         pointed = [messages[quote.message - 1]] if 1 <= quote.message <= len(messages) else []
         literal = [m for m in messages if m.role == "user" and quote.quote.strip() and quote.quote.strip() in m.text]
         m = next(iter([m for m in pointed if m in literal] or literal or pointed), None)
-        span = None if m is None else place_of(quote.quote, m)
-        if span is not None:
+        span = None if m is None or (m.id in cut and m not in literal) else place_of(quote.quote, m)
+        if span is not None and span not in found:
             found.append(span)
-    return tuple(united(found))
+    return tuple(found)

@@ -13,11 +13,14 @@ from remembrancer.domain.long_term import LongTerm
 from remembrancer.domain.summaries import Summary
 from remembrancer.domain.transcript import Message
 from remembrancer.domain.window import LEVELS, Detail
+from remembrancer.services.tokens import count_tokens
 
 WORDS_PER_TOKEN = 0.7
 """Of most languages a token is somewhat less than a word."""
 CHUNK_SHARE, MERGED_SHARE = 1 / 20, 1 / 8
 """How long a recent and a merged summary are, of the level's size of the long-term one."""
+SHORTEST = 100
+"""Characters that are given of a message at least."""
 
 
 def _stripped(text: object) -> object:
@@ -70,14 +73,36 @@ AnyDraft = TypeVar("AnyDraft", bound=BaseModel)
 
 def instructions(name: str, detail: Detail, share: float = 1.0) -> str:
     """The standing part of a question. `share`: of the level's size."""
-    level = LEVELS[detail]
-    words = max(60, round(level.summary_tokens * share * WORDS_PER_TOKEN / 10) * 10)
-    return _prompt(name).replace("{keeps}", level.keeps).replace("{words}", str(words))
+    return _prompt(name).replace("{keeps}", LEVELS[detail].keeps).replace("{words}", str(_words(detail, share)))
 
 
-def of_messages(messages: Sequence[Message]) -> str:
-    """Messages with number, date and author (D20)."""
-    return "\n".join(f"#{k} [{m.said_at:%Y-%m-%d %H:%M}] {m.author}: {m.text}" for k, m in enumerate(messages, start=1))
+def _words(detail: Detail, share: float) -> int:
+    return max(60, round(LEVELS[detail].summary_tokens * share * WORDS_PER_TOKEN / 10) * 10)
+
+
+def asked_tokens(detail: Detail, share: float = 1.0) -> int:
+    """About so many tokens the model is asked to keep to."""
+    return round(_words(detail, share) / WORDS_PER_TOKEN)
+
+
+def of_messages(messages: Sequence[Message], most: int | None = None) -> str:
+    """Messages with number, date and author (D20). `most`: tokens of one; of a longer one the middle is left out."""
+    texts = [m.text if most is None or m.tokens <= most else in_part(m.text, most) for m in messages]
+    return "\n".join(
+        f"#{k} [{m.said_at:%Y-%m-%d %H:%M}] {m.author}: {text}"
+        for k, (m, text) in enumerate(zip(messages, texts, strict=True), start=1)
+    )
+
+
+def in_part(text: str, tokens: int) -> str:
+    """Beginning and end of a text, with what is between them counted, in about so many tokens at most."""
+    made, kept = text, len(text)
+    while (takes := count_tokens(made)) > tokens and kept > SHORTEST:
+        kept = max(SHORTEST, int(kept * min(0.9, tokens / takes)))
+        head = kept // 2
+        gap = f" [... {len(text) - kept} characters left out ...] "
+        made = f"{text[:head]}{gap}{text[len(text) - (kept - head) :]}"
+    return made
 
 
 def of_summaries(summaries: Sequence[Summary], dates: Sequence[str]) -> str:

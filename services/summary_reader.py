@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -41,12 +41,13 @@ class Backlog:
     standing: Sequence[Summary]
     uncovered: Sequence[Message]
     bound: int
-    """The number of the first message of the live window."""
-    protected: frozenset[int]
-    """Those of the last two turns (D15)."""
     summaries: Summaries
     rebuild: Rebuild | None
     rebuild_messages: int = 0
+    protected: Collection[int] = ()
+    """The messages of the last two turns, which are in no summary (D15)."""
+    edited: Sequence[UUID] = ()
+    """The valid summaries that a person has worded, parts of others included (D17)."""
 
     @property
     def running(self) -> UUID | None:
@@ -72,7 +73,7 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
     assert row is not None
     if row[0] != row[1]:
         raise Behind
-    bound, protected = window_begin(conn, at, detail, policy), _last_turns(conn, at)
+    bound = window_begin(conn, at, detail, policy)
     summaries, _ = read_summaries(conn, at)
     found = conn.execute(_SQL["rebuild"], at).fetchone()
     rebuild = Rebuild(*found[:-1]) if found else None
@@ -87,7 +88,10 @@ def _read(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Pol
         standing = summaries.standing()
     if len(uncovered) == AT_ONCE:  # nothing is known of what lies behind
         standing = [s for s in standing if s.last < uncovered[-1].n]
-    return Backlog(row[0], standing, uncovered, bound, protected, summaries, rebuild, found[-1] if found else 0)
+    return Backlog(
+        row[0], standing, uncovered, bound, summaries, rebuild, found[-1] if found else 0,
+        protected=last_turns(conn, at), edited=[row[0] for row in conn.execute(_SQL["edited"], at)],
+    )  # fmt: skip
 
 
 def window_begin(conn: Connection[Any], at: dict[str, Any], detail: Detail, policy: Policy) -> int:
@@ -102,6 +106,6 @@ def window_begin(conn: Connection[Any], at: dict[str, Any], detail: Detail, poli
     return min(live.chosen[: live.window], default=2**62)
 
 
-def _last_turns(conn: Connection[Any], at: dict[str, Any]) -> frozenset[int]:
-    """The numbers of the messages of the last two turns (D15)."""
+def last_turns(conn: Connection[Any], at: dict[str, Any]) -> frozenset[int]:
+    """The numbers of the messages of the last two turns, wherever they are: what others say meanwhile is none (D15)."""
     return frozenset(row[0] for row in conn.execute(_SQL["last_turns"], at))

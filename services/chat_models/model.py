@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from remembrancer.domain.errors import Unavailable
 
 T = TypeVar("T", bound=BaseModel)
+Cause = Literal["away", "refused", "answer"]
+"""The endpoint cannot be used now; it does not take this question; what it answered is of no use."""
 
 
 class ModelFailed(Unavailable):
@@ -18,7 +20,7 @@ class ModelFailed(Unavailable):
 
     def __init__(
         self, reason: str, *, hint: str | None = None, again: bool = True, refused: int | None = None,
-        of_tools: bool = False,
+        of_tools: bool = False, cause: Cause = "answer",
     ) -> None:  # fmt: skip
         super().__init__(
             f"The chat model gave no answer: {reason}.",
@@ -33,6 +35,9 @@ class ModelFailed(Unavailable):
         """The status by which the endpoint refused the request as such."""
         self.of_tools = of_tools
         """Whether it spoke of tools then."""
+        self.cause = cause
+        self.after_progress = False
+        """Whether other questions of the same run were answered."""
 
 
 class Usage(NamedTuple):

@@ -78,7 +78,7 @@ class OpenAIChatModel:
         except TimeoutError:
             raise ModelFailed("it took too long", again=False) from None
         except CancelledError:
-            raise ModelFailed("it was closed", again=False) from None
+            raise ModelFailed("it was closed", again=False, cause="away") from None
 
     async def _ask(self, instructions: str, question: str, shape: type[T], deadline: float) -> Answered[T]:
         schema = schema_of(shape)
@@ -104,7 +104,9 @@ class OpenAIChatModel:
             except ModelFailed as failed:
                 if failed.refused not in (400, 422):
                     raise
-                self._takes_schema = False  # many servers know no schema; the words say it, too
+            answer = await self._request(messages, deadline)
+            self._takes_schema = False  # many servers know no schema; the words say it, too
+            return answer
         return await self._request(messages, deadline)
 
     async def _converse(
@@ -155,14 +157,16 @@ class OpenAIChatModel:
             passing = status in (408, 409, 429) or status >= 500
             of_tools = re.search("tool|function", f"{error.message} {error.body}", re.IGNORECASE) is not None
             raise ModelFailed(
-                f"status {status}", hint=HINTS.get(status), again=passing, refused=status, of_tools=of_tools
-            ) from None
+                f"status {status}", hint=HINTS.get(status), again=passing, refused=status, of_tools=of_tools,
+                cause="refused" if status in (400, 413, 422) else "away",
+            ) from None  # fmt: skip
         except openai.APITimeoutError:
             raise ModelFailed("it took too long", again=False) from None
         except openai.APIConnectionError:
             raise ModelFailed(
                 "no connection, or one that broke off",
                 hint="Check REMEMBRANCER_CHAT_MODEL_URL and whether the endpoint is up.",
+                cause="away",
             ) from None
         except (openai.OpenAIError, AttributeError, TypeError, ValueError):
             raise ModelFailed("something that is not the JSON of chat completions") from None

@@ -16,6 +16,8 @@ from remembrancer.services.cli.verb import group, verb
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from remembrancer.services.cli.screen import Screen
+
 Names = Annotated[list[str] | None, option(metavar="KEY")]
 
 
@@ -26,7 +28,16 @@ def _not_learning(who: str) -> Any:
 def _show(here: Session, settings: BaseModel) -> None:
     from remembrancer.services.cli import show
 
-    here.show(settings, lambda screen: show.settings(screen, settings))
+    def shown(screen: Screen) -> None:
+        show.settings(screen, settings, without=("switched",))
+        for one in getattr(settings, "switched", ()):
+            price = "" if one.extra_cost is None else f" (about {one.extra_cost:+.4f})"
+            screen.line(
+                f"At {one.after} in place of {one.before}, each reply of {one.persona} may read {one.extra_tokens:+d}"
+                f" tokens{price}. `remembrancer summary rebuild CHAT` applies it to what was said before."
+            )
+
+    here.show(settings, shown)
 
 
 def _given(**changes: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -303,10 +303,10 @@ def _change(before: str | None, after: str | None) -> str:
 # -- settings and operation -------------------------------------------------------------------------------------------
 
 
-def settings(screen: Screen, values: BaseModel) -> None:
-    """After `show` and `set`."""
+def settings(screen: Screen, values: BaseModel, without: Collection[str] = ()) -> None:
+    """After `show` and `set`. `without`: fields that are none."""
     about = type(values).model_fields
-    rows = [(name, _value(value), about[name].description or "") for name, value in values]
+    rows = [(name, _value(value), about[name].description or "") for name, value in values if name not in without]
     screen.table((Column("setting"), Column("value", wide=True), Column("", wide=True, style="dim")), rows)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         CostAnswer,
         RebuildEstimate,
         RebuildView,
+        SummariesRun,
         SummaryAnswer,
         SummaryChange,
         SummaryRebuild,
@@ -30,8 +31,6 @@ Detail = Annotated[
 ]
 TIERS = {"long_term": "Long-term", "merged": "Merged", "recent": "Recent"}
 LOOK_SECONDS = 0.5
-PATIENCE_SECONDS = 60.0
-"""For the tables to see what was started; if they do not, it is looked on all the same."""
 
 
 def show(here: Session, chat: ChatKey) -> None:
@@ -53,6 +52,13 @@ def status(here: Session, chat: ChatKey) -> None:
     with here.open() as memory:
         answer = memory.summary(chat)
     here.show(answer, lambda screen: _status(screen, answer))
+
+
+def run(here: Session) -> None:
+    """Summarise now what is due in all chats. A process that stays open does it by itself, in the background."""
+    with here.open() as memory, here.screen.progress("Summarising") as progress:
+        answer = memory.run_summaries(progress=progress)
+    here.show(answer, lambda screen: _run(screen, answer))
 
 
 def edit(
@@ -113,7 +119,7 @@ def rebuild(
             if not here.screen.ask("Make the summaries anew?"):
                 raise typer.Exit(1)
         answer = memory.rebuild_summary(chat, replace_edited=replace_edited, resume=resume, request_id=request_id)
-        ended = _wait(here, memory, answer) if wait else None
+        ended = _wait(here, memory, chat, answer) if wait else None
     here.show(answer if ended is None else ended, lambda screen: _started(screen, answer, ended))
 
 
@@ -133,16 +139,16 @@ def cost(
     here.show(answer, lambda screen: _cost(screen, answer))
 
 
-def _wait(here: Session, memory: Remembrancer, started: SummaryRebuild) -> RebuildView | None:
-    """Stay until this rebuild has ended, however far behind the tables are."""
+def _wait(here: Session, memory: Remembrancer, chat: str, started: SummaryRebuild) -> RebuildView:
+    """Stay until this rebuild has ended. The tables may know only an older one, or that this one failed before."""
     with here.screen.progress("Rebuilding") as progress:
-        memory.wait(started.positions, timeout=PATIENCE_SECONDS, mode="stale")
+        while not memory.wait(started.positions, timeout=LOOK_SECONDS, mode="stale"):
+            progress(0, started.messages)
         while True:
-            now = memory.summary(started.chat).rebuild
-            if now is not None and now.id == started.rebuild:
-                if now.state != "running":
-                    return now
-                progress(now.done, now.messages)
+            now = memory.summary(chat).rebuild
+            if now is not None and now.id == started.rebuild and now.state != "running":
+                return now
+            progress(now.done if now is not None else 0, started.messages)
             time.sleep(LOOK_SECONDS)
 
 
@@ -204,6 +210,12 @@ def _estimate(screen: Screen, x: RebuildEstimate) -> None:
         screen.line(f"{len(x.edited)} summaries are worded by a person; --replace-edited replaces them.")
 
 
+def _run(screen: Screen, a: SummariesRun) -> None:
+    screen.line(f"{a.runs} runs; {a.waiting} chats wait to be looked at.")
+    if a.error is not None:
+        screen.line(f"{a.failing} of them failed: {a.error}. The next try is at {a.next_try:%Y-%m-%d %H:%M:%S} UTC.")
+
+
 def _started(screen: Screen, answer: SummaryRebuild, ended: RebuildView | None) -> None:
     if ended is not None:
         _rebuild_view(screen, ended)
@@ -225,7 +237,7 @@ def register(app: typer.Typer) -> None:
     """Add this group."""
     verbs = typer.Typer(help="The summary of a chat: read, edit, rebuild.", rich_markup_mode=app.rich_markup_mode)
     group(verbs)
-    for one in (show, rules, status, edit, rebuild, cost):
+    for one in (show, rules, status, run, edit, rebuild, cost):
         verb(verbs)(one)
     verb(verbs, "remove-rule")(remove_rule)
     app.add_typer(verbs, name="summary")

@@ -1,7 +1,7 @@
 -- What is read to summarise a chat, from rows that are as far as its events.
 
 -- name: last_turns
--- The messages of the last two turns: none of them is summarised (D15), be they ever so long ago.
+-- The messages of the last two turns: none of them is summarised (D15).
 WITH live AS (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live),
 last AS (
   SELECT m.turn FROM remembrancer.message m
@@ -50,7 +50,7 @@ ORDER BY r.started_at DESC LIMIT 1
 -- How many messages a rebuild has yet to summarise.
 SELECT count(*) FROM remembrancer.message m
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
-  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.n <= %(upto)s
+  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.n <= %(upto)s AND NOT m.n = ANY (%(protected)s)
   AND NOT EXISTS (
     SELECT FROM remembrancer.summary s
     WHERE s.generation = m.generation AND s.shard = m.shard AND s.chat = m.chat AND s.stale IS NULL AND s.parent IS NULL
@@ -60,7 +60,14 @@ WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g
 -- How much there is to summarise before a number.
 SELECT count(*), coalesce(sum(m.tokens), 0)::int8, max(m.n) FROM remembrancer.message m
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
-  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.n < %(bound)s
+  AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.n < %(bound)s AND NOT m.n = ANY (%(protected)s)
+
+-- name: edited
+-- The valid summaries that a person has worded, also where they are part of another one by now.
+SELECT s.id FROM remembrancer.summary s
+WHERE s.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
+  AND s.shard = %(shard)s AND s.chat = %(chat)s AND s.stale IS NULL AND s.rebuild IS NULL AND s.edited
+ORDER BY s.first, s.id
 
 -- name: dates
 -- When the first and the last message between two numbers were written.
@@ -74,13 +81,6 @@ SELECT m.author FROM remembrancer.message m
 WHERE m.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
   AND m.shard = %(shard)s AND m.chat = %(chat)s AND m.gone IS NULL AND m.role = 'user'
 ORDER BY m.n DESC LIMIT 1
-
--- name: worded_by_hand
--- Valid summaries that a person has worded.
-SELECT s.id FROM remembrancer.summary s
-WHERE s.generation = (SELECT g.generation FROM remembrancer.generation g WHERE g.projection = 'conversation' AND g.live)
-  AND s.shard = %(shard)s AND s.chat = %(chat)s AND s.stale IS NULL AND s.rebuild IS NULL AND s.edited
-ORDER BY s.first, s.id
 
 -- name: last_persona
 -- Which of the personas spoke last.
@@ -119,17 +119,25 @@ UPDATE remembrancer.summary_work
 SET claimed_by = NULL, claimed_until = NULL, tries = 0, error = NULL, failed_at = NULL, due_at = %(now)s
 WHERE shard = %(shard)s AND chat = %(chat)s AND claimed_by = %(worker)s
 
+-- name: rest
+-- All is done but what failed lately by itself, which holds up nothing: it is tried again then, or with what is said next.
+UPDATE remembrancer.summary_work
+SET claimed_by = NULL, claimed_until = NULL, tries = 0, error = %(error)s, failed_at = %(now)s,
+    due_at = CASE WHEN version = %(version)s THEN %(due_at)s ELSE %(now)s END
+WHERE shard = %(shard)s AND chat = %(chat)s AND claimed_by = %(worker)s
+
 -- name: fail
 UPDATE remembrancer.summary_work
-SET claimed_by = NULL, claimed_until = NULL, tries = tries + 1, error = %(error)s, failed_at = %(now)s, due_at = %(due_at)s
+SET claimed_by = NULL, claimed_until = NULL, tries = CASE WHEN %(progress)s THEN 1 ELSE tries + 1 END, error = %(error)s, failed_at = %(now)s, due_at = %(due_at)s
 WHERE shard = %(shard)s AND chat = %(chat)s AND claimed_by = %(worker)s
+RETURNING tries
 
 -- name: work
 -- How the work on a chat stands.
-SELECT w.tries, w.error, w.failed_at, w.due_at FROM remembrancer.summary_work w WHERE w.shard = %(shard)s AND w.chat = %(chat)s
+SELECT greatest(w.tries, (w.error IS NOT NULL)::int), w.error, w.failed_at, w.due_at FROM remembrancer.summary_work w WHERE w.shard = %(shard)s AND w.chat = %(chat)s
 
 -- name: failing
 -- Of a tenant's chats how many wait to be looked at, how many of these failed, the newest error, and the next try.
-SELECT count(*), count(*) FILTER (WHERE tries > 0),
-       (array_agg(error ORDER BY failed_at DESC) FILTER (WHERE tries > 0))[1], min(due_at) FILTER (WHERE tries > 0)
+SELECT count(*), count(*) FILTER (WHERE error IS NOT NULL),
+       (array_agg(error ORDER BY failed_at DESC) FILTER (WHERE error IS NOT NULL))[1], min(due_at) FILTER (WHERE error IS NOT NULL)
 FROM remembrancer.summary_work WHERE tenant = %(tenant)s

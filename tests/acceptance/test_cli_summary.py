@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from remembrancer.domain import events as e
 from remembrancer.services.answers_summary import RebuildEstimate, SummaryAnswer
+from tests.support import scripted_chat as script
 from tests.support.chats import CHAT, Talk, talking
 from tests.support.command_line import CommandLine
 from tests.support.world import PERSONA
@@ -68,6 +70,32 @@ def test_a_rebuild_says_its_cost_first_and_waits_for_a_yes(remembrancer: Command
     done = remembrancer.json("summary", "rebuild", CHAT, "--yes", "--wait")
     assert (done["state"], done["done"]) == ("completed", 10)
     assert "Rebuild completed, 10 of 10 messages" in remembrancer("summary", "status", CHAT).out
+    again = remembrancer.json("summary", "rebuild", CHAT, "--yes", "--wait")
+    assert (again["state"], again["id"]) == ("completed", str(talk.world.events(e.RebuildStarted)[-1].rebuild))
+    assert again["id"] != done["id"], "what was waited for is not the one before"
+
+
+def test_what_is_due_is_summarised_by_one_command(remembrancer: CommandLine, talk: Talk) -> None:
+    talk.many(8)
+    done = remembrancer.json("summary", "run")
+    assert (done["waiting"], done["failing"], done["error"]) == (0, 0, None)
+    assert done["runs"] >= 1
+    assert remembrancer.json("summary", "status", CHAT)["unsummarised"] == 32
+    talk.many(2)
+    talk.model.otherwise = script.status(400)
+    said = remembrancer("summary", "run").out
+    assert "1 of them failed: status 400" in said
+    environment = dict(remembrancer.environment)
+    del remembrancer.environment["REMEMBRANCER_CHAT_MODEL"]
+    assert "No chat model" in remembrancer("summary", "run", code=1).err
+    remembrancer.environment |= environment
+
+
+def test_another_level_says_what_it_takes_and_names_the_rebuild(remembrancer: CommandLine) -> None:
+    said = remembrancer("person", "set", "juno", "--detail", f"{PERSONA}=detailed").out
+    assert f"each reply of {PERSONA} may read +22000 tokens (about +0.0220)" in said
+    assert "remembrancer summary rebuild CHAT" in said
+    assert "each reply" not in remembrancer("person", "show", "juno").out
 
 
 def test_what_a_reply_cost_is_said(remembrancer: CommandLine) -> None:

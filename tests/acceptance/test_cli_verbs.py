@@ -278,6 +278,7 @@ def test_settings_of_a_persona_a_person_and_a_server_are_set_and_shown(remembran
     remembrancer("persona", "set", "mira", *of_persona)
     assert remembrancer.json("persona", "show", "mira") == {
         "persona": "mira", "name": "Mira", "instructions": "Be kind.", "learns": False, "detail": "detailed",
+        "switched": [],
     }  # fmt: skip
     set_person = remembrancer.json("person", "set", "juno", "--privacy", "nowhere", "--not-learning", "mira")
     assert set_person == remembrancer.json("person", "show", "juno")

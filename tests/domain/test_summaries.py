@@ -47,14 +47,15 @@ class Chat:
         if not isinstance(event, e.ChatForked):
             self.summaries.apply(r, self.transcript.apply(r))
 
-    def say(self, role: str, turn: str, attempt: int = 1) -> str:
+    def say(self, role: str, turn: str | None, attempt: int = 1) -> str:
         message = UUID(int=next(self.ids))
         name = f"m{message.int}"
         text = f"Rule {name}: <<{name}a>>" if role == "user" and message.int % 3 == 0 else f"<<{name}a>>"
         self.record(e.MessagePosted, message=message, role=role, author=role, text=text, tokens=1, turn=turn,
                     attempt=attempt)  # fmt: skip
         self.present[name] = f"{name}a"
-        self.of_turn.setdefault(turn, []).append(name)
+        if turn is not None:
+            self.of_turn.setdefault(turn, []).append(name)
         return name
 
     def lose(self, name: str) -> None:
@@ -69,6 +70,10 @@ class Chat:
             self.turns.append(turn)
             self.say("user", turn)
             self.say("persona", turn)
+
+    def chatter(self, number: int) -> None:
+        for _ in range(number % 12):
+            self.say("user", None)
 
     def edit(self, which: int) -> None:
         if self.present:
@@ -130,28 +135,33 @@ class Chat:
 
     def bound(self) -> int:
         said = sorted(m.n for m in self.transcript.messages.values() if m.gone is None)
-        last = set(self.turns[-2:])
-        turns = [m.n for m in self.transcript.messages.values() if m.gone is None and m.turn in last]
-        bound = min([*said[-WINDOW:], *turns], default=0)
+        bound = min(said[-WINDOW:], default=0)
         return min(bound, self.summaries.rebuild.upto + 1) if self.running() and self.summaries.rebuild else bound
+
+    def protected(self) -> set[int]:
+        last = set(self.turns[-2:])
+        return {m.n for m in self.transcript.messages.values() if m.gone is None and m.turn in last}
 
     def step(self, fails: int) -> bool:
         """The background does one step, or the model fails."""
-        rebuild, uncovered, bound = self.running(), self.uncovered(), self.bound()
+        rebuild, uncovered, bound, protected = self.running(), self.uncovered(), self.bound(), self.protected()
         standing = self.summaries.standing(rebuild)
-        step = next_step(standing, uncovered, bound, POLICY, 40, to_the_end=rebuild is not None)
+        step = next_step(
+            standing, uncovered, bound, POLICY, 40, protected=protected, to_the_end=rebuild is not None
+        )  # fmt: skip
         if step is None:
             if rebuild is not None:
                 self.record(e.RebuildCompleted, rebuild=rebuild)
                 return True
             return False
-        assert same_sources(step, standing, uncovered, bound)
+        assert same_sources(step, standing, uncovered, bound, protected)
         if fails % 3 == 0:
             return True
         common = {"summary": UUID(int=next(self.ids)), "rebuild": rebuild}
         match step:
             case Chunk():
-                assert all(m.n < bound for m in step.messages)  # D15
+                assert all(m.n < bound and m.n not in protected for m in step.messages)  # D15
+                assert not any(step.messages[0].n < n < step.messages[-1].n for n in protected)
                 text = copied(" ".join(m.text for m in step.messages))
                 rules = tuple(
                     place_of(m.text, m) for m in step.messages if m.text.startswith("Rule") and m.role == "user"
@@ -222,8 +232,8 @@ class Chat:
 
 
 ACTS = (
-    "turn", "turn", "turn", "step", "steps", "steps", "edit", "edit", "delete", "regenerate", "rewind", "fork",
-    "invalidate", "rebuild", "give_up",
+    "turn", "turn", "turn", "chatter", "step", "steps", "steps", "edit", "edit", "delete", "regenerate", "rewind",
+    "fork", "invalidate", "rebuild", "give_up",
 )  # fmt: skip
 
 
@@ -248,7 +258,8 @@ def test_d16_d17_d18_each_message_is_in_the_window_in_a_summary_or_sent_as_it_is
             raise AssertionError("it never comes to an end")
         one.check()
         left = [m for m in one.uncovered() if m.n < one.bound()]
-        assert len(left) < POLICY.chunk_messages
+        kept = [m for m in left if m.n in one.protected()]
+        assert len(left) - len(kept) < POLICY.chunk_messages * (len(kept) + 1), "each message kept parts two stretches"
 
 
 def a_chat(turns: int) -> Chat:
@@ -282,6 +293,19 @@ def test_d16_an_empty_summary_is_none_nor_is_one_whose_key_is_gone():
         )
         assert not chat.summaries.standing()
         chat.check()
+
+
+def test_r6_rules_that_lie_over_each_other_are_one_and_what_is_removed_stays_removed():
+    def span(start: int, end: int, message: int = 1) -> Any:
+        return e.RuleSpan(message=UUID(int=message), n=message, start=start, end=end)
+
+    summaries = Summaries()
+    summaries.find_rules([span(5, 20), span(40, 50), span(5, 48), span(60, 70), span(0, 99, message=2)])
+    assert sorted((r.start, r.end) for r in summaries.rules.values()) == [(0, 99), (5, 50), (60, 70)]
+    assert all((r.message, r.start, r.end) == place for place, r in summaries.rules.items())
+    summaries.remove_rules([span(5, 20)])  # as it was when the removal was written
+    summaries.find_rules([span(0, 30)])
+    assert sorted((r.start, r.end) for r in summaries.rules.values()) == [(0, 99), (60, 70)]
 
 
 def test_r6_condensing_shortens_the_oldest_lines_and_leaves_what_still_matters_word_for_word():

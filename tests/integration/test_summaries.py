@@ -73,11 +73,29 @@ def test_d15_nothing_of_the_last_two_turns_is_summarised(talk: Talk):
     for n in range(40):
         talk.memory.post(CHAT, f"chatter {n}", author="kai")
     talk.compact()
-    assert talk.world.events(e.ChunkSummarised)
-    assert not [c for c in talk.world.events(e.ChunkSummarised) if "again" in c.text or "begin" in c.text]
+    chunks = talk.world.events(e.ChunkSummarised)
+    assert [c.messages for c in chunks] == [4, 4], "what people say after them is none of them"
+    assert not any("begin" in c.text or "again" in c.text for c in chunks)
+    nothing_is_lost(talk, talk.look())
+    talk.turns = 10
     talk.many(2)
     talk.compact()
-    assert [c for c in talk.world.events(e.ChunkSummarised) if "again" in c.text]
+    (both,) = [c for c in talk.world.events(e.ChunkSummarised) if "again" in c.text]
+    assert (both.messages, "begin" in both.text) == (2, True)
+    nothing_is_lost(talk, talk.look())
+
+
+def test_d15_a_rebuild_leaves_the_last_two_turns_out_wherever_they_are(talk: Talk):
+    talk.turn("begin")
+    for n in range(60):
+        talk.memory.post(CHAT, f"chatter {n}", author="kai")
+    talk.compact()
+    talk.memory.rebuild_summary(CHAT)
+    talk.compact()
+    done = talk.memory.summary(CHAT)
+    assert (done.rebuild.state, done.rebuild.done, done.unsummarised) == ("completed", 30, 32)
+    assert not any("begin" in c.text for c in talk.world.events(e.ChunkSummarised))
+    assert [m.text for m in talk.look().messages[:1]] == ["begin"]
 
 
 def test_c2_d15_a_regenerated_turn_is_in_no_summary(talk: Talk):
@@ -337,8 +355,8 @@ def test_r5_a_reply_reads_summaries_that_the_tables_do_not_know_yet(talk: Talk):
     policy, detail = engine.summariser.setting(here)
     backlog = engine.summariser.backlog(here, detail, policy)
     step = engine.summariser._next(backlog, policy, detail)
-    made = engine.summariser._make(here, step, backlog, detail, engine.compactor.model, policy)
-    engine.summariser._write(here, step, made, backlog, detail, policy)
+    made = engine.summariser._make(here, step, backlog, detail, policy, engine.compactor.model)
+    assert engine.summariser._write(here, made, backlog, detail, policy)
     ahead = talk.look()
     talk.world.project()
     shown = talk.look()
@@ -435,26 +453,6 @@ def test_r4_d15_two_turns_of_long_ago_keep_nothing_else_from_being_summarised(ta
     assert "the first turn" in talk.look().summary.text
 
 
-def test_d16_a_message_too_long_for_any_question_keeps_no_other_from_being_summarised(database_url: str):
-    numbers = {"chunk_messages": 4, "model_context": 4_000, "answer_tokens": 0}
-    with talking(database_url, **numbers) as talk:
-
-        def small(exchange: script.Exchange) -> None:
-            over = len(exchange.asked.question) > 4 * 4_000
-            script.status(400)(exchange) if over else script.answers(exchange)
-
-        talk.model.otherwise = small
-        talk.memory.set_persona(PERSONA, detail="key_events")
-        talk.turn("a")
-        talk.memory.post(CHAT, "word by word, and so on " * 4_000 + "the end of it", author=USER)
-        talk.many(20)
-        talk.compact()
-        covered = talk.world.events(e.ChunkSummarised)
-        assert sum(c.messages for c in covered) > 8
-        asked = next(r.question for r in talk.model.requests if "left out for its length" in r.question)
-        assert "the end of it" in asked
-
-
 def test_r6_a_long_term_summary_that_cannot_be_condensed_keeps_nothing_from_being_summarised(talk: Talk):
     talk.many(33)
     talk.compact()
@@ -479,35 +477,6 @@ def test_r6_a_long_term_summary_that_cannot_be_condensed_keeps_nothing_from_bein
     assert sum(r.shape == "CondensedDraft" for r in talk.model.requests) == asked, "it is not asked again for the same"
 
 
-def test_d16_a_summary_longer_than_what_it_tells_is_none(talk: Talk):
-    before = talk.model.writer
-    talk.model.writer = lambda asked: {**before(asked), "summary": "blah lah " * 100_000}
-    talk.many(20)
-    talk.compact()
-    assert not talk.world.events(e.ChunkSummarised)
-    assert "longer than what it tells" in talk.memory.chat(CHAT).summaries_wait
-    talk.model.writer = before
-    talk.world.later(minutes=5)
-    talk.compact()
-    assert talk.world.events(e.ChunkSummarised)
-
-
-def test_r6_of_quotes_that_lie_over_each_other_no_word_is_lost(talk: Talk):
-    said = "Please never lie to me, and always answer in Spanish. Thanks"
-    before = talk.model.writer
-
-    def rules(asked: script.Asked) -> dict[str, Any]:
-        quotes = ["never lie to me", "never lie to me, and always answer in Spanish"]
-        found = [{"message": 1, "quote": q} for q in quotes] if said in asked.question else []
-        return before(asked) | ({"rules": found} if asked.shape == "ChunkDraft" else {})
-
-    talk.model.writer = rules
-    talk.turn(said)
-    talk.many(20)
-    talk.compact()
-    assert [r.text for r in talk.memory.summary(CHAT).rules] == ["never lie to me, and always answer in Spanish"]
-
-
 def test_d17_what_a_person_worded_is_asked_about_also_where_it_became_part_of_another_one(talk: Talk):
     talk.many(20)
     talk.compact()
@@ -520,20 +489,3 @@ def test_d17_what_a_person_worded_is_asked_about_also_where_it_became_part_of_an
         talk.memory.rebuild_summary(CHAT)
     assert error.value.rule == "D17"
     talk.memory.rebuild_summary(CHAT, replace_edited=True)
-
-
-def test_r7_a_rebuild_that_a_person_starts_has_no_failures_of_before(talk: Talk):
-    talk.many(20)
-    talk.model.otherwise = script.status(400)
-    for _ in range(6):
-        talk.compact()
-        talk.world.later(hours=2)
-    talk.many(1)
-    talk.memory.rebuild_summary(CHAT)
-    talk.compact()
-    assert talk.memory.summary(CHAT).rebuild.state == "running"
-    talk.model.otherwise = script.answers
-    talk.memory.summary(CHAT)
-    talk.world.later(minutes=1)
-    talk.compact()
-    assert talk.memory.summary(CHAT).rebuild.state == "completed"

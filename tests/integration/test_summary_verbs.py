@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,31 @@ def test_r6_a_person_removes_a_rule_and_no_model_brings_it_back(talk: Talk, proj
     assert not talk.memory.summary(CHAT).rules
 
 
+@pytest.mark.parametrize("projected", [True, False])
+def test_r6_of_rules_that_lie_over_each_other_no_word_is_lost(talk: Talk, projected: bool):
+    quotes = ["never lie to me", "never lie to me, and always answer in Spanish", "Spanish, please"]
+
+    def writer(asked: script.Asked) -> dict[str, Any]:
+        made = script.written(asked)
+        if asked.shape == "ChunkDraft" and "never lie" in asked.question:
+            made["rules"] = [{"message": 1, "quote": quote} for quote in quotes]
+        return made
+
+    talk.model.writer = writer
+    talk.turn("Well: never lie to me, and always answer in Spanish, please. Agreed?")
+    talk.many(17)
+    talk.compact()
+    if projected:
+        talk.world.project()
+    (rule,) = talk.memory.summary(CHAT).rules
+    assert rule.text == "never lie to me, and always answer in Spanish, please"
+    assert rule.text in talk.look().summary.text
+    talk.memory.remove_rule(CHAT, rule.id)
+    talk.memory.rebuild_summary(CHAT)
+    talk.compact()
+    assert not talk.memory.summary(CHAT).rules, "what a person removed stays removed"
+
+
 def test_r7_a_rebuild_makes_everything_anew_while_the_old_serves(talk: Talk):
     talk.turn("Rule: no ghosts")
     talk.many(32)
@@ -135,6 +161,29 @@ def test_r7_a_rebuild_that_fails_leaves_the_old_summary_and_is_resumed(talk: Tal
         talk.memory.rebuild_summary(CHAT, resume=True)
 
 
+def test_r7_a_rebuild_that_a_person_starts_waits_for_no_old_pause_and_counts_its_own_failures(talk: Talk):
+    talk.many(33)
+    talk.compact()
+    talk.many(8)
+    talk.model.otherwise = script.status(400)
+    for _ in range(6):
+        talk.compact()
+        talk.world.later(hours=2)
+    talk.compact()
+    assert talk.memory.summary(CHAT).waits is not None
+    talk.memory.rebuild_summary(CHAT)
+    assert talk.compact() == 1, "it is tried at once"
+    assert talk.memory.summary(CHAT).rebuild.state == "running"
+    for _ in range(4):
+        talk.world.later(hours=2)
+        talk.compact()
+    assert talk.memory.summary(CHAT).rebuild.state == "failed"
+    talk.model.otherwise = script.answers
+    talk.memory.rebuild_summary(CHAT, resume=True)
+    talk.compact()
+    assert talk.memory.summary(CHAT).rebuild.state == "completed"
+
+
 def test_d17_a_rebuild_asks_before_it_replaces_what_a_person_has_worded(talk: Talk):
     talk.many(20)
     talk.compact()
@@ -162,6 +211,23 @@ def test_d16_a_message_edited_during_a_rebuild_is_in_the_new_summary_as_it_is_no
     last = [c for c in talk.world.events(e.ChunkSummarised) if c.first <= 3][-1]
     assert "NEWNAME" in last.text
     assert talk.memory.chat(CHAT).unsummarised <= 34
+
+
+def test_r7_switching_the_level_says_what_each_reply_takes_more(talk: Talk):
+    said = talk.memory.set_person(USER, details={PERSONA: "detailed", "rui": "balanced"})
+    (one,) = said.switched  # Mira's own level was key_events, Rui's balanced
+    assert (one.persona, one.before, one.after) == (PERSONA, "key_events", "detailed")
+    assert one.extra_tokens == 16_000 - 6_000 + 16_000 - 4_000
+    assert one.extra_cost == pytest.approx(0.022)
+    assert talk.memory.person(USER).switched == ()
+    assert talk.memory.set_person(USER, privacy="nowhere").switched == ()
+    assert talk.memory.set_person(USER, details={PERSONA: "detailed"}).switched == ()
+    (back,) = talk.memory.set_persona(PERSONA, detail=None, request_id="r").switched
+    assert (back.before, back.after, back.extra_tokens) == ("key_events", "balanced", 8_000)
+    assert talk.memory.set_persona(PERSONA, detail=None, request_id="r").switched == (back,)
+    talk.world.reopen(chat_model=None)
+    (free,) = talk.memory.set_persona(PERSONA, detail="key_events").switched
+    assert (free.extra_tokens, free.extra_cost) == (-8_000, None)
 
 
 def test_r8_an_unusual_cost_is_noticed_once_from_the_sixth_reply_on(talk: Talk):
