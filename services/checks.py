@@ -37,6 +37,16 @@ def checked_platform(platform: object) -> Platform:
     return cast("Platform", platform)
 
 
+def checked_progress(progress: object) -> None:
+    """Nothing, or something to call.
+
+    Raises:
+        InvalidInput: neither.
+    """
+    if progress is not None and not callable(progress):
+        raise InvalidInput(f"progress must be something to call, not {shown(progress)}.")
+
+
 def checked_turn(turn: object) -> str | None:
     """A turn's id of the caller's, if there is one.
 

@@ -35,7 +35,7 @@ from remembrancer.services.answers_what_if import (
     WhatIfAnswer,
 )
 from remembrancer.services.by_moment import ByMoment, Progress
-from remembrancer.services.checks import shown
+from remembrancer.services.checks import checked_progress, shown
 from remembrancer.services.clock import make_id
 from remembrancer.services.configure import checked_policy
 from remembrancer.services.deps import LIST, TENANT, Deps
@@ -127,6 +127,7 @@ class WhatIfs:
         progress: Progress | None,
     ) -> WhatIfAnswer:
         """The same history under other numbers. See `Remembrancer.what_if`."""
+        checked_progress(progress)
         asked = _asked(numbers)
         only = self._only(persona, scope, subject)
         body = {"numbers": asked, "persona": persona, "list": only}

@@ -174,8 +174,9 @@ def _converse(terminal: int, answers: list[tuple[str, str]], deadline: float) ->
             if not more:
                 break
             seen += more
-        if answers and answers[0][0] in plain(seen[asked_from:].decode("utf-8", "replace")):
-            asked_from = len(seen)
+        said = plain(seen.decode("utf-8", "replace"))
+        if answers and (at := said.find(answers[0][0], asked_from)) >= 0:
+            asked_from = at + len(answers[0][0])  # what came with it may be what is waited for next
             os.write(terminal, answers.pop(0)[1].encode())
     assert not answers, f"never asked: {answers} in {seen!r}"
     return seen.decode("utf-8", "replace")
